@@ -42,6 +42,7 @@ struct [[gnu::visibility("hidden")]] JobAccess {
     if (job.state_) return job.state_;
     throw Error(Code::kUsage, "job: it was moved from; assign to it before you use it again");
   }
+  static Job job(std::shared_ptr<JobState> state) { return Job(std::move(state)); }
   static SaveInFlight in_flight(std::unique_ptr<Flight> flight);
   /// Returns the internals of a save. Throws USAGE if the save was moved from.
   static Flight& flight(SaveInFlight & save);

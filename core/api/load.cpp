@@ -6,8 +6,9 @@
 
 #include "core/api/access.hpp"
 #include "core/api/agreed_options.hpp"
+#include "core/api/calls.hpp"
 #include "core/base/print.hpp"
-#include "core/load/load.hpp"
+#include "core/load/load_seamed.hpp"
 #include "core/ports/store_path.hpp"
 
 namespace reprise {
@@ -16,10 +17,11 @@ namespace {
 /// Staging of this size is enough to read one element of any type.
 constexpr std::uint64_t kLeastStaging = 64;
 
-/// Collective. If an option is invalid on one rank or differs between ranks, all ranks throw.
-void agree_on(JobState& job, const State& state, const LoadOptions& options) {
+/// Collective. If an option is invalid on one rank or differs between ranks, or `check` throws on
+/// one, all ranks throw.
+void agree_on(const JobState& job, const LoadOptions& options, const std::function<void()>& check) {
   agree_on_options(*job.all, [&]() -> std::vector<NamedOption> {
-    static_cast<void>(StateAccess::content(state));    // throws if it was moved from
+    check();
     static_cast<void>(StepNames(options.step_names));  // throws if it names no step
     job.own.device->use_stream(options.stream);
     if (options.staging_bytes < kLeastStaging) {
@@ -60,12 +62,30 @@ void remember_damaged(const std::vector<Step>& damaged, std::vector<Step>& known
 
 }  // namespace
 
+namespace {
+
+/// Remembers the iterations that a load skipped as damaged. Returns the report.
+LoadReport remembered(const JobState& job, LoadReport report) {
+  remember_damaged(report.damaged, job.memory->damaged[parent_path(report.location.directory)]);
+  return report;
+}
+
+}  // namespace
+
+LoadReport load(Job& job, const LoadOptions& options, const Ask& ask) {
+  const JobState& own = *JobAccess::state(job);
+  agree_on(own, options, [] {});
+  const LoadSettings settings = settings_of(options);
+  return remembered(own, own.load_seams != nullptr
+                             ? load(own.ports(), *own.all, settings, ask, *own.load_seams)
+                             : load(own.ports(), *own.all, settings, ask));
+}
+
 LoadResult load(Job& job, State& state, const LoadOptions& options) {
-  JobState& own = *JobAccess::state(job);
-  agree_on(own, state, options);
-  LoadReport report =
-      load(own.ports(), *own.all, StateAccess::content(state), settings_of(options));
-  remember_damaged(report.damaged, own.damaged[parent_path(report.location.directory)]);
+  const JobState& own = *JobAccess::state(job);
+  StateDict* into = nullptr;
+  agree_on(own, options, [&] { into = &StateAccess::content(state); });
+  LoadReport report = remembered(own, load(own.ports(), *own.all, *into, settings_of(options)));
   return {.directory = report.location.directory,
           .step = number_of(report.location.step),
           .tensors = report.tensors,

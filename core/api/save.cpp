@@ -6,12 +6,13 @@
 
 #include "core/api/access.hpp"
 #include "core/api/agreed_options.hpp"
+#include "core/api/calls.hpp"
 #include "core/checkpoint/locate_checkpoint.hpp"
 #include "core/checkpoint/set_aside.hpp"
 #include "core/format/metadata.hpp"
 #include "core/format/tracker.hpp"
 #include "core/ports/store_path.hpp"
-#include "core/save/save.hpp"
+#include "core/save/save_seamed.hpp"
 
 namespace reprise {
 namespace {
@@ -24,8 +25,11 @@ constexpr std::uint64_t kLeastToSave = 4096;
 
 [[noreturn]] void refuse(const std::string& what) { throw Error(Code::kUsage, what); }
 
+/// Returns the state of a call. Throws USAGE if it was moved from.
+using Content = std::function<const StateDict&()>;
+
 /// Throws USAGE for options that no save can use.
-void require_possible(const SaveOptions& options, const State& state) {
+void require_possible(const SaveOptions& options, const StateDict& state) {
   if (options.step.value_or(0) < 0) {
     refuse("step: " + std::to_string(*options.step) + " is negative");
   }
@@ -37,8 +41,7 @@ void require_possible(const SaveOptions& options, const State& state) {
   if (options.keep && !options.step) {
     refuse("keep: it counts iterations, so the save needs a step");
   }
-  const Value& common = state.common();  // throws if it was moved from
-  if (common.as<Dict>() == nullptr && !common.is_none()) {
+  if (state.common.as<Dict>() == nullptr && !state.common.is_none()) {
     refuse("common: the common state is neither a dict nor None");
   }
 }
@@ -65,9 +68,9 @@ void require_same_form(Store& store, const SaveOptions& options) {
 }
 
 /// Collective. If an option is invalid on one rank or differs between ranks, all ranks throw.
-void agree_on(JobState& job, const State& state, const SaveOptions& options, bool planned) {
+void agree_on(JobState& job, const Content& content, const SaveOptions& options, bool planned) {
   agree_on_options(*job.all, [&]() -> std::vector<NamedOption> {
-    require_possible(options, state);
+    require_possible(options, content());
     job.own.device->use_stream(options.stream);
     if (job.own.fabric->rank() == GlobalRank{0}) require_same_form(*job.own.store, options);
     return {{"directory", options.directory},
@@ -98,14 +101,10 @@ SaveSettings settings_of(const SaveOptions& options, std::uint64_t staging) {
   SaveSettings settings{.target = target_of(options), .image = {.checksums = options.checksums}};
   settings.image.read_back = options.read_back;
   settings.image.staging_bytes_max = options.staging_bytes.value_or(staging);
-  settings.image.batch_bytes =
-      std::min(settings.image.batch_bytes, settings.image.staging_bytes_max);
+  settings.image.batch_bytes = std::min(options.batch_bytes, settings.image.staging_bytes_max);
+  settings.image.returns = options.returns;
+  settings.unequal = options.unequal;
   return settings;
-}
-
-/// Returns what the job keeps for saves of this structure; null if it keeps nothing.
-PlanSlot* slot_of(JobState& job, const std::string& structure) {
-  return structure.empty() ? nullptr : &job.plans[structure];
 }
 
 }  // namespace
@@ -119,7 +118,7 @@ struct Flight {
   /// Removes the iteration from the job's list of damaged iterations, because this save replaced
   /// the damaged files.
   void settle() {
-    if (step) std::erase(job->damaged[parent_path(directory)], *step);
+    if (step) std::erase(job->memory->damaged[parent_path(directory)], *step);
   }
 };
 
@@ -148,69 +147,95 @@ bool SaveInFlight::poll() {
 
 SaveResult SaveInFlight::finish() {
   Flight& flight = JobAccess::flight(*this);
-  SaveReport report = flight.save.finish();
+  SaveResult result = flight.save.finish();
   flight.settle();
-  return {.directory = flight.directory,
-          .bytes = report.bytes,
-          .tensors = report.tensors,
-          .objects = report.objects,
-          .planned = report.planned,
-          .staging_bytes = report.peak_staging,
-          .waited_for_staging = report.waited_for_staging,
-          .unequal = std::move(report.unequal),
-          .log = std::move(report.log)};
+  return result;
+}
+
+std::uint64_t SaveInFlight::bound_staging() const {
+  return flight_ ? flight_->save.bound_staging() : 0;
 }
 
 namespace {
 
 using Writes = std::optional<std::vector<WriteItem>>;
 
-SaveInFlight begin(Job& job, const State& state, const SaveOptions& options, std::uint64_t staging,
-                   Writes writes = {}) {
+Save begin(const JobState& job, const StateDict& state, SaveSettings settings) {
+  return job.save_seams != nullptr
+             ? begin_save(job.ports(), job.all, state, std::move(settings), *job.save_seams)
+             : Save::begin(job.ports(), job.all, state, std::move(settings));
+}
+
+SaveInFlight begin(Job& job, const Content& content, const SaveOptions& options,
+                   std::uint64_t staging, Writes writes) {
   const auto& own = JobAccess::state(job);
-  agree_on(*own, state, options, writes.has_value());
+  JobMemory& memory = *own->memory;
+  agree_on(*own, content, options, writes.has_value());
   SaveSettings settings = settings_of(options, staging);
-  settings.image.returns = options.returns;
-  settings.unequal = options.unequal;
-  if (!writes) settings.plan = slot_of(*own, options.structure);
+  if (!writes && !options.structure.empty()) settings.plan = &memory.plans[options.structure];
   settings.writes = std::move(writes);
-  settings.target.damaged = own->damaged[parent_path(settings.target.directory)];
+  const std::string directory = settings.target.directory;
   const std::optional<Step> step = settings.target.step;
-  std::string directory = settings.target.directory;
-  Save save = Save::begin(own->ports(), own->all, StateAccess::content(state), std::move(settings));
+  const std::string root = parent_path(directory);
+  settings.target.damaged = memory.damaged[root];
+  auto& lock = memory.locks[root];
+  settings.target.claim.root = lock.lock();
+  Save save = begin(*own, content(), std::move(settings));
+  if (lock.expired()) lock = save.root_lock();
   return JobAccess::in_flight(
-      std::make_unique<Flight>(Flight{own, step, std::move(directory), std::move(save)}));
+      std::make_unique<Flight>(Flight{own, step, directory, std::move(save)}));
 }
-
-}  // namespace
-
-SaveInFlight begin_save(Job& job, const State& state, const SaveOptions& options) {
-  return begin(job, state, options, kBesideStaging);
-}
-
-SaveInFlight begin_save(Job& job, const State& state, const SaveOptions& options,
-                        std::span<const WriteItem> writes) {
-  return begin(job, state, options, kBesideStaging, Writes({writes.begin(), writes.end()}));
-}
-
-namespace {
 
 SaveOptions blocking(SaveOptions options) {
   options.returns = BeginReturns::kWhenCopied;
   return options;
 }
 
+Content content_of(const State& state) {
+  return [&state]() -> const StateDict& { return StateAccess::content(state); };
+}
+
 }  // namespace
 
+SaveInFlight begin_save(Job& job, const StateDict& state, const SaveOptions& options,
+                        std::optional<std::vector<WriteItem>> writes) {
+  return begin(
+      job, [&state]() -> const StateDict& { return state; }, options, kBesideStaging,
+      std::move(writes));
+}
+
+SaveInFlight begin_save(Job& job, const State& state, const SaveOptions& options) {
+  return begin(job, content_of(state), options, kBesideStaging, {});
+}
+
+SaveInFlight begin_save(Job& job, const State& state, const SaveOptions& options,
+                        std::span<const WriteItem> writes) {
+  return begin(job, content_of(state), options, kBesideStaging,
+               Writes({writes.begin(), writes.end()}));
+}
+
 SaveResult save(Job& job, const State& state, const SaveOptions& options) {
-  return begin(job, state, blocking(options), kBlockingStaging).finish();
+  return begin(job, content_of(state), blocking(options), kBlockingStaging, {}).finish();
 }
 
 SaveResult save(Job& job, const State& state, const SaveOptions& options,
                 std::span<const WriteItem> writes) {
-  return begin(job, state, blocking(options), kBlockingStaging,
+  return begin(job, content_of(state), blocking(options), kBlockingStaging,
                Writes({writes.begin(), writes.end()}))
       .finish();
+}
+
+Job job_over(const Ports& ports, std::shared_ptr<Communicator> group,
+             std::shared_ptr<JobMemory> memory) {
+  const auto borrowed = []<class Port>(Port& port) {
+    return std::shared_ptr<Port>(std::shared_ptr<Port>(), &port);
+  };
+  JobPorts own{borrowed(ports.store), borrowed(ports.fabric), borrowed(ports.device),
+               borrowed(ports.tasks), borrowed(ports.trace)};
+  if (ports.data != nullptr) own.data = borrowed(*ports.data);
+  if (ports.interrupted != nullptr) own.interrupted = *ports.interrupted;
+  return JobAccess::job(std::make_shared<JobState>(
+      JobState{.own = std::move(own), .all = std::move(group), .memory = std::move(memory)}));
 }
 
 }  // namespace reprise

@@ -30,6 +30,7 @@ Job::Job(JobPorts ports)
   state_->all = fabric.communicator(Group::world(fabric.world_size()));
 }
 
+Job::Job(std::shared_ptr<JobState> state) : state_(std::move(state)) {}
 Job::Job(Job&&) noexcept = default;
 Job& Job::operator=(Job&&) noexcept = default;
 Job::~Job() = default;

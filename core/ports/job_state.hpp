@@ -11,13 +11,27 @@
 
 namespace reprise {
 
-struct JobState {
-  JobPorts own;
-  std::shared_ptr<Communicator> all;  ///< communicator of all ranks of the fabric
+struct SaveSeams;
+struct LoadSeams;
+
+/// What a job remembers between calls.
+struct JobMemory {
   /// For each directory, the iterations that a load skipped as damaged and that no later save has
   /// replaced.
   std::map<std::string, std::vector<Step>> damaged = {};
   std::map<std::string, PlanSlot> plans = {};  ///< by SaveOptions::structure
+  /// Locks that saves in flight hold, by directory of iterations: further saves share them.
+  std::map<std::string, std::weak_ptr<StoreLock>> locks = {};
+};
+
+struct JobState {
+  JobPorts own;
+  std::shared_ptr<Communicator> all;  ///< communicator of the job's ranks
+  std::shared_ptr<JobMemory> memory = std::make_shared<JobMemory>();
+  /// Decisions that the harness replaced for a mutant; null if they are the engine's own. They
+  /// outlive the job and its saves.
+  const SaveSeams* save_seams = nullptr;
+  const LoadSeams* load_seams = nullptr;
 
   Ports ports() const {
     return {*own.store,

@@ -32,7 +32,7 @@ WriteShare share_of(const GlobalPlan& plan, GroupRank rank, const StateDict& sta
 std::string payload_name(GroupRank rank);
 
 /// The number of bytes that one rank writes, and the memory needed for that. The fields are
-/// explained in SaveReport.
+/// explained in SaveResult.
 struct WriteCosts {
   std::uint64_t bytes = 0;
   std::uint64_t peak_staging = 0;

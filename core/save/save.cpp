@@ -211,21 +211,22 @@ struct Save::State {
     log.insert(log.end(), notes.begin(), notes.end());
   }
 
-  SaveReport report() const {
+  SaveResult result() const {
     const WriteCosts& costs = write.costs();
-    SaveReport report{.bytes = costs.bytes,
-                      .peak_staging = costs.peak_staging,
+    SaveResult result{.directory = end.target().directory,
+                      .bytes = costs.bytes,
+                      .tensors = plan().tensors.size(),
+                      .objects = plan().objects.size(),
+                      .planned = planned.planned,
+                      .staging_bytes = costs.peak_staging,
                       .waited_for_staging = costs.waited_for_staging,
                       .bound_staging = costs.bound_staging,
                       .bound_empty = costs.bound_empty,
                       .plan_signature = plan().signature,
-                      .tensors = plan().tensors.size(),
-                      .objects = plan().objects.size(),
-                      .planned = planned.planned,
                       .unequal = unequal,
                       .log = planned.log};
-    report.log.insert(report.log.end(), log.begin(), log.end());
-    return report;
+    result.log.insert(result.log.end(), log.begin(), log.end());
+    return result;
   }
 };
 
@@ -277,18 +278,12 @@ bool Save::poll() {
 
 std::uint64_t Save::bound_staging() const { return state_->write.costs().bound_staging; }
 
-std::shared_ptr<StoreLock> Save::root_lock(const Store& store, const std::string& root) const {
-  const CommitTarget& target = state_->end.target();
-  const std::string own = state_->ports.store.display(parent_path(target.directory));
-  // Compares names instead of addresses, because the caller may have created a new wrapper around
-  // the same store.
-  return store.display(root) == own ? target.claim.root : nullptr;
-}
+std::shared_ptr<StoreLock> Save::root_lock() const { return state_->end.target().claim.root; }
 
-SaveReport Save::finish() {
+SaveResult Save::finish() {
   State& own = *state_;
   own.settle([&] { own.finish(); });
-  return own.report();
+  return own.result();
 }
 
 }  // namespace reprise

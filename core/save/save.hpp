@@ -27,27 +27,6 @@ struct SaveSettings {
   std::optional<std::vector<WriteItem>> writes = {};
 };
 
-struct SaveReport {
-  std::uint64_t bytes = 0;          ///< bytes that this rank wrote
-  std::uint64_t peak_staging = 0;   ///< peak use of staging in bytes
-  bool waited_for_staging = false;  ///< true if staging was full while the snapshot was taken
-  /// Upper limit on the memory that this rank uses, besides the job's own memory, until its part is
-  /// durable. Covers batches and encoded objects, but neither the plan nor the metadata that the
-  /// leader writes. Known before the save begins.
-  std::uint64_t bound_staging = 0;
-  /// The same limit for a rank that holds no tensor data except single-element tensors. It is the
-  /// sum of a constant and the size of the objects and single elements that the rank writes.
-  std::uint64_t bound_empty = 0;
-  std::uint64_t plan_signature = 0;  ///< signature of the global plan
-  std::uint64_t tensors = 0;         ///< tensors in the whole checkpoint
-  std::uint64_t objects = 0;
-  Planned planned = Planned::kFresh;
-  std::vector<UnequalCopy> unequal;  ///< the same on all ranks
-  /// Reasons for planning again, and a line for each old checkpoint that could not be removed; the
-  /// same on all ranks.
-  std::vector<std::string> log;
-};
-
 /// One save in flight, on every rank of `group`. All calls are collective over the group.
 class Save {
  public:
@@ -69,12 +48,12 @@ class Save {
   /// same Error on all ranks.
   bool poll();
   /// Waits for the background work of all ranks, then votes and commits.
-  SaveReport finish();
-  /// Returns the value of SaveReport::bound_staging.
+  SaveResult finish();
+  /// Returns SaveResult::bound_staging.
   std::uint64_t bound_staging() const;
-  /// Returns this save's lock on `root` of `store`, to share with a save that begins while this one
-  /// is in flight; null if this save has no such lock.
-  std::shared_ptr<StoreLock> root_lock(const Store& store, const std::string& root) const;
+  /// Returns this save's lock on the directory of its iteration, to share with a save that begins
+  /// while this one is in flight; null if this rank has no such lock.
+  std::shared_ptr<StoreLock> root_lock() const;
 
   struct State;
   explicit Save(std::unique_ptr<State> state);

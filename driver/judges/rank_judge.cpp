@@ -324,7 +324,7 @@ void RankJudge::judge_shapes(const StateDict& live, const StateDict& handed) {
   }
 }
 
-void RankJudge::saved(std::size_t save, const SaveReport& report, Inventory stored) {
+void RankJudge::saved(std::size_t save, const SaveResult& report, Inventory stored) {
   saves_[saves_before_ + save].certain = true;
   SaveEvidence& evidence = record_.saves[save];
   evidence.point.certain = true;

@@ -58,7 +58,7 @@ class RankJudge {
   std::size_t saving(sim::TrainingJob& job, const StateDict& saved, const SaveAction& plan);
   /// Called when save number `save` of this life has ended well. On the first rank, `stored` has
   /// the keys of the new checkpoint; on other ranks it is empty.
-  void saved(std::size_t save, const SaveReport& report, Inventory stored);
+  void saved(std::size_t save, const SaveResult& report, Inventory stored);
   void save_failed(std::size_t save, const Error& error);
   /// Adds a ruling if `bytes`, the memory that `what` used besides the job's own, is more than
   /// `bound`.

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/api/access.hpp"
+#include "core/api/calls.hpp"
 #include "core/base/hash.hpp"
 #include "core/base/print.hpp"
 #include "core/format/tracker.hpp"
-#include "core/load/load.hpp"
 #include "core/ports/traced_ports.hpp"
 #include "core/save/phases.hpp"
-#include "core/save/save_queue.hpp"
 #include "driver/judges/rank_judge.hpp"
 #include "driver/judges/rejected_results.hpp"
 #include "driver/judges/rng_judge.hpp"
@@ -23,6 +23,7 @@
 #include "sim/faults/memory_meter.hpp"
 #include "sim/job/job.hpp"
 #include "sim/job/modules/megatron_common.hpp"
+#include "sim/mutants/seam_watch.hpp"
 
 namespace reprise::driver {
 namespace {
@@ -148,12 +149,7 @@ class RankProgram {
         job_(own_config(), ports_.fabric, part.policies.job),
         judge_(part, record),
         in_flight_(rank_ports_.unmetered(), {part.log, part.recorder}, broken_),
-        saves_(static_cast<std::size_t>(scenario_.checkpoint.in_flight),
-               [this](const Ports& ports, std::shared_ptr<Communicator> group,
-                      const StateDict& state, SaveSettings options) {
-                 return begin_save(part_.policies, ports, std::move(group), state,
-                                   std::move(options), [this] { return job_.iteration(); });
-               }) {
+        saves_(static_cast<std::size_t>(scenario_.checkpoint.in_flight)) {
     record_.result.owns = true;
   }
 
@@ -369,8 +365,8 @@ class RankProgram {
       return Wanted{&request.wanted, request.excused};
     };
     arrived_ = false;
-    const LoadReport report =
-        reprise::load(ports_, job_.world(), load_options(), ask, part_.policies.load);
+    Job loading = engine_job(ports_, job_.world_group());
+    const LoadReport report = reprise::load(loading, load_options(), ask);
     arrived_ = true;
     rank_ports_.load().returned();
     if (interferes() && part_.interference->common) {
@@ -408,10 +404,10 @@ class RankProgram {
     return stored_bytes(part_.ports.store, report.location.directory);
   }
 
-  LoadSettings load_options() {
+  LoadOptions load_options() const {
     const CheckpointPlan& plan = scenario_.checkpoint;
-    LoadSettings options;
-    options.path = kCheckpointRoot;
+    LoadOptions options;
+    options.directory = kCheckpointRoot;
     options.strictness = plan.strictness;
     if (plan.falls_back) options.fallback = Fallback::kNewestWhole;
     if (plan.checks) options.checksums = LoadChecksums::kVerified;
@@ -434,7 +430,6 @@ class RankProgram {
     say(request.notes);
     say(report.log);
     say(report.fell_back_from);
-    damaged_.insert(damaged_.end(), report.damaged.begin(), report.damaged.end());
     judge_.held("a load", rank_ports_.meter().peaks().load, report.bound_staging);
     record_.peak_bytes.load = std::max(record_.peak_bytes.load, rank_ports_.meter().peaks().load);
     record_.bound_bytes.load = std::max(record_.bound_bytes.load, report.bound_staging);
@@ -521,19 +516,18 @@ class RankProgram {
     static_cast<void>(holds_nothing());
     keep_record();
     const bool async = plan.async.value_or(scenario_.checkpoint.async);
-    SaveSettings options = save_options(plan, async);
+    SaveOptions options = save_options(plan, async);
     if (lies(plan.lie)) {
       driver::tell(plan.lie->about, saved);
-      if (plan.lie->about == LieAbout::kKeep)
-        ++options.target.keep.emplace(options.target.keep.value_or(1));
+      if (plan.lie->about == LieAbout::kKeep) ++options.keep.emplace(options.keep.value_or(1));
     }
     const Ports& ports = in_flight_.begin(number, job_.iteration(), job_.memory(), saved);
-    const auto after_failure = call_after_failure(saved, options.plan);
+    const auto after_failure = call_after_failure(saved, options.structure);
     saves_.begin(
-        ports, job_.world_group(), saved, options,
-        [this, number, plan, target = options.target, after_failure](const EndedSave& end) {
+        options, [&] { return begin(ports, saved, options); },
+        [this, number, plan, after_failure](const EndedSave& end) {
           if (end.error) after_failure();
-          ended(number, plan, target, end);
+          ended(number, plan, end);
         });
     record_.bound_bytes.stage = std::max(record_.bound_bytes.stage, saves_.bound_staging());
     if (!async) saves_.finalize();
@@ -541,39 +535,55 @@ class RankProgram {
 
   /// Returns the function to call after a failed save. If a mutant provides one, it receives the
   /// slot of the plan and a copy of `state`. If not, the returned function does nothing.
-  std::function<void()> call_after_failure(const StateDict& state, PlanSlot* slot) {
+  std::function<void()> call_after_failure(const StateDict& state, const std::string& structure) {
     const auto call = part_.policies.save_failed;
-    if (call == nullptr || slot == nullptr) return [] {};
-    return [this, call, slot, kept = std::make_shared<const StateDict>(state)] {
-      call(*slot, *job_.world_group(), *kept);
+    if (call == nullptr || structure.empty()) return [] {};
+    PlanSlot& slot = memory_->plans[structure];
+    return [this, call, &slot, kept = std::make_shared<const StateDict>(state)] {
+      call(slot, *job_.world_group(), *kept);
     };
   }
 
-  SaveSettings save_options(const SaveAction& plan, bool async) {
+  SaveInFlight begin(const Ports& ports, const StateDict& state, const SaveOptions& options) {
+    if (part_.policies.before_save != nullptr) {
+      part_.policies.before_save(*job_.world_group(), state);
+    }
+    Job saving = engine_job(ports, job_.world_group());
+    return begin_save(saving, state, options);
+  }
+
+  /// Returns the engine's job for one call. All of them are one job: they remember the same. Only
+  /// with a mutant do they enter the seams.
+  Job engine_job(const Ports& ports, std::shared_ptr<Communicator> group) {
+    Job job = job_over(ports, std::move(group), memory_);
+    if (sim::has_replaced_seams(part_.policies)) {
+      JobAccess::state(job)->save_seams = &save_seams_;
+      JobAccess::state(job)->load_seams = &part_.policies.load;
+    }
+    return job;
+  }
+
+  SaveOptions save_options(const SaveAction& plan, bool async) {
     const CheckpointPlan& checkpoint = scenario_.checkpoint;
-    SaveSettings options;
-    options.target = CommitTarget::iteration(kCheckpointRoot, job_.iteration());
-    if (checkpoint.keep > 0) options.target.keep = static_cast<std::int32_t>(checkpoint.keep);
-    options.target.damaged = damaged_;
-    ImageOptions& image = options.image;
-    if (!plan.checksums) image.checksums = Checksums::kNone;
-    image.returns = BeginReturns::kWhenQueued;  // the job waits before it changes its state
-    if (!async) {                               // the job waits for this save
-      image.staging_bytes_max = std::max(kBlockingStaging, 4 * ports_.device.batch_bytes());
+    SaveOptions options{.directory = kCheckpointRoot, .step = job_.iteration().value};
+    if (checkpoint.keep > 0) options.keep = static_cast<std::int32_t>(checkpoint.keep);
+    if (!plan.checksums) options.checksums = Checksums::kNone;
+    options.returns = BeginReturns::kWhenQueued;  // the job waits before it changes its state
+    if (!async) {                                 // the job waits for this save
+      options.staging_bytes = std::max(kBlockingStaging, 4 * ports_.device.batch_bytes());
     }
     if (checkpoint.staging_bytes > 0) {
-      image.staging_bytes_max = static_cast<std::uint64_t>(checkpoint.staging_bytes);
+      options.staging_bytes = static_cast<std::uint64_t>(checkpoint.staging_bytes);
     }
     if (checkpoint.batch_bytes > 0) {
-      image.batch_bytes = static_cast<std::uint64_t>(checkpoint.batch_bytes);
+      options.batch_bytes = static_cast<std::uint64_t>(checkpoint.batch_bytes);
     }
-    image.batch_bytes = std::min(image.batch_bytes, image.staging_bytes_max);
-    if (checkpoint.keeps_plan) options.plan = &plans_[part_.policies.cache_of(name_of(plan.kind))];
+    options.structure =
+        checkpoint.keeps_plan ? part_.policies.cache_of(name_of(plan.kind)) : std::string();
     return options;
   }
 
-  void ended(std::size_t number, const SaveAction& plan, const CommitTarget& target,
-             const EndedSave& end) {
+  void ended(std::size_t number, const SaveAction& plan, const EndedSave& end) {
     begin_phase("save");
     const Held held{in_flight_.peaks(number), in_flight_.peaks_together()};
     if (!end.error) in_flight_.returned(number);
@@ -583,10 +593,9 @@ class RankProgram {
       say({end.error->what()});
       return expect_code(plan.fails, *end.error);
     }
-    std::erase(damaged_, target.step);
-    note(end.report, held);
-    judge_.saved(number, end.report,
-                 is_first() ? stored_keys(part_.ports.store, target.directory) : Inventory{});
+    note(end.result, held);
+    judge_.saved(number, end.result,
+                 is_first() ? stored_keys(part_.ports.store, end.result.directory) : Inventory{});
     keep_record();
     if (plan.fails.how == Failing::How::kNever || plan.fails.how == Failing::How::kMaybe) return;
     judge_.contradict("the save was to fail with " + to_string(plan.fails) + " and ended well");
@@ -598,14 +607,14 @@ class RankProgram {
     sim::MemoryPeaks together;
   };
 
-  void note(const SaveReport& report, const Held& held) {
-    say(report.log);
-    judge_.held("a save", held.alone.stage, report.bound_staging);
-    held_nothing("a save", held.alone.stage, report.bound_empty);
+  void note(const SaveResult& result, const Held& held) {
+    say(result.log);
+    judge_.held("a save", held.alone.stage, result.bound_staging);
+    held_nothing("a save", held.alone.stage, result.bound_empty);
     record_.peak_bytes.snapshot = std::max(record_.peak_bytes.snapshot, held.together.snapshot);
     record_.peak_bytes.stage = std::max(record_.peak_bytes.stage, held.together.stage);
     record_.replans = 0;
-    for (const auto& [kind, slot] : plans_) record_.replans += slot.replans;
+    for (const auto& [kind, slot] : memory_->plans) record_.replans += slot.replans;
   }
 
   // --- results -----------------------------------------------------------------------------------
@@ -645,14 +654,15 @@ class RankProgram {
   const Ports& ports_;
   RankRecord& record_;
   std::string device_;
-  std::map<std::string, PlanSlot> plans_;  ///< by kind of checkpoint
+  std::shared_ptr<JobMemory> memory_ = std::make_shared<JobMemory>();
   sim::TrainingJob job_;
   RankJudge judge_;
   SavesInFlight in_flight_;
+  const SaveSeams save_seams_ =
+      sim::save_seams(part_.policies, [this] { return job_.iteration(); });
   SaveQueue saves_;
-  sim::LoadRequest request_;   ///< request of the last load
-  bool arrived_ = false;       ///< true once the request has been filled
-  std::vector<Step> damaged_;  ///< steps skipped as damaged by a load and not saved again since
+  sim::LoadRequest request_;           ///< request of the last load
+  bool arrived_ = false;               ///< true once the request has been filled
   std::optional<bool> holds_nothing_;  ///< true if this rank has no part of any tensor
   bool left_ = false;
   bool saved_at_exit_ = false;

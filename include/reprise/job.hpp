@@ -61,6 +61,7 @@ class Job {
 
  private:
   friend struct JobAccess;
+  explicit Job(std::shared_ptr<struct JobState> state);
   std::shared_ptr<struct JobState> state_;
 };
 

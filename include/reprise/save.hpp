@@ -89,6 +89,8 @@ struct SaveOptions {
   /// begin_save as much as this rank writes. If the data does not fit, the call waits until some of
   /// it has been written.
   std::optional<std::uint64_t> staging_bytes = {};
+  /// How much is copied, checksummed and written at a time. Never more than `staging_bytes`.
+  std::uint64_t batch_bytes = std::uint64_t{1} << 20U;
   BeginReturns returns = BeginReturns::kWhenCopied;  ///< for begin_save alone
   ReadBack read_back = ReadBack::kBeforeOlderGoes;
   /// Name under which the job keeps the plan of this save for the next one: all saves of one kind
@@ -111,8 +113,17 @@ struct SaveResult {
   /// True if the call that copied the state waited for data to be written, because `staging_bytes`
   /// was less than this rank writes.
   bool waited_for_staging = false;
+  /// Upper limit on the memory that this rank uses, besides the job's own memory, until its part is
+  /// durable. Covers batches and encoded objects, but neither the plan nor the metadata that the
+  /// leader writes. Known before the save begins.
+  std::uint64_t bound_staging = 0;
+  /// The same limit for a rank that holds no tensor data except single-element tensors. It is the
+  /// sum of a constant and the size of the objects and single elements that the rank writes.
+  std::uint64_t bound_empty = 0;
+  std::uint64_t plan_signature = 0;  ///< of the plan of all ranks
   std::vector<UnequalCopy> unequal;  ///< the same on all ranks
-  /// Messages for the operator, such as iterations that could not be removed.
+  /// Messages for the operator, such as iterations that could not be removed, or why the plan was
+  /// made again; the same on all ranks.
   std::vector<std::string> log;
 };
 
@@ -137,6 +148,8 @@ class SaveInFlight {
   /// Waits until all ranks have written their parts, and commits. A second call returns the same
   /// result.
   SaveResult finish();
+  /// Returns SaveResult::bound_staging.
+  std::uint64_t bound_staging() const;
 
  private:
   friend struct JobAccess;

@@ -46,9 +46,7 @@ const Mutant& mutant_named(std::string_view name) {
                                 "; 'reprise mutants --list' shows all");
 }
 
-namespace {
-
-SaveSeams with_live_step(const Policies& policies, const std::function<Step()>& iteration) {
+SaveSeams save_seams(const Policies& policies, const std::function<Step()>& iteration) {
   SaveSeams seams = policies.save;
   if (policies.tracker_step == nullptr) return seams;
   seams.commit = [commit = policies.save.commit, name = policies.tracker_step, iteration](
@@ -59,14 +57,12 @@ SaveSeams with_live_step(const Policies& policies, const std::function<Step()>& 
   return seams;
 }
 
-}  // namespace
-
 Save begin_save(const Policies& policies, const Ports& ports, std::shared_ptr<Communicator> group,
                 const StateDict& state, SaveSettings options,
                 const std::function<Step()>& iteration) {
   if (policies.before_save != nullptr) policies.before_save(*group, state);
   return begin_save(ports, std::move(group), state, std::move(options),
-                    with_live_step(policies, iteration));
+                    save_seams(policies, iteration));
 }
 
 }  // namespace reprise::sim

@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "core/load/load_seamed.hpp"
-#include "core/save/save_queue.hpp"
 #include "core/save/save_seamed.hpp"
 #include "core/seams/diff_seams.hpp"
 #include "core/seams/reshard_seams.hpp"
 #include "properties/ruling_code.hpp"
+#include "reprise/save_queue.hpp"
 #include "sim/job/data/policy.hpp"
 
 namespace reprise::sim {
@@ -47,7 +47,9 @@ struct Policies {
   void (*shutdown)(SaveQueue&) = [](SaveQueue& saves) { saves.finalize(); };
 };
 
-/// Begins a save with these policies. `iteration` returns the job's current step when it is called.
+/// Returns the decisions of a save. `iteration` returns the job's current step when it is called.
+SaveSeams save_seams(const Policies& policies, const std::function<Step()>& iteration);
+/// Begins a save with these policies.
 Save begin_save(const Policies& policies, const Ports& ports, std::shared_ptr<Communicator> group,
                 const StateDict& state, SaveSettings options,
                 const std::function<Step()>& iteration = {});

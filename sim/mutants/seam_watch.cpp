@@ -195,6 +195,10 @@ SeamSet seams_replaced_by(const Mutant& mutant) {
   return replaced_in(policies, SeamNumbers());
 }
 
+bool has_replaced_seams(const Policies& policies) {
+  return replaced_in(policies, SeamNumbers()).any();
+}
+
 void watch_seams(Policies& policies) { watch_all(policies, SeamNumbers()); }
 
 SeamSet take_asked_seams() {

@@ -16,6 +16,9 @@ using SeamSet = std::bitset<kSeamsMax>;
 /// Returns the decisions that the mutant replaces.
 SeamSet seams_replaced_by(const Mutant& mutant);
 
+/// True if a decision of these policies is not the engine's or the job's own.
+bool has_replaced_seams(const Policies& policies);
+
 /// Makes each decision of a default policy note that it was asked, and then decide as before.
 /// Decisions that are null by default stay null.
 void watch_seams(Policies& policies);

@@ -40,7 +40,7 @@ void measure_save(benchmark::State& state, const SaveRow& row, const bench::Plac
   tensors.state.common = Dict{{"iteration", 1}};
   bench::SoloRank rank(place.path());
   const ImageOptions image{.staging_bytes_max = kBlockingStaging, .checksums = row.checksums};
-  SaveReport report;
+  SaveResult report;
   const auto clear = [&place] {
     for (const char* name : {"ckpt", "limit"}) std::filesystem::remove_all(place.file(name));
   };
@@ -50,7 +50,7 @@ void measure_save(benchmark::State& state, const SaveRow& row, const bench::Plac
       {clear, [&] { report = rank.save(tensors.state, "ckpt", image); }},
       {clear, [&] { limit(tensors.bytes()); }});
   if (report.bytes < tensors.bytes().size()) bench::give_up("not everything was written");
-  state.counters["declared_peak_MiB"] = static_cast<double>(report.peak_staging) / (1 << 20);
+  state.counters["declared_peak_MiB"] = static_cast<double>(report.staging_bytes) / (1 << 20);
 }
 
 void save_to_memory(benchmark::State& state, SaveRow row) {

@@ -64,7 +64,7 @@ class SoloRank {
   PhaseTimes& phases() { return phases_; }
 
   /// Saves, and waits until the save is committed.
-  SaveReport save(const StateDict& state, const std::string& name,
+  SaveResult save(const StateDict& state, const std::string& name,
                   ImageOptions image = {.staging_bytes_max = kBlockingStaging}) {
     return begin(state, name, image).finish();
   }

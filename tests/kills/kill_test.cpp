@@ -12,9 +12,10 @@
 #include <map>
 #include <thread>
 
+#include "core/api/calls.hpp"
 #include "core/base/random.hpp"
 #include "core/save/phases.hpp"
-#include "core/save/save_queue.hpp"
+#include "reprise/save_queue.hpp"
 #include "sim/faults/faulty_ports.hpp"
 #include "tests/contracts/temporary_directory.hpp"
 #include "tests/contracts/thread_world.hpp"
@@ -28,33 +29,32 @@ using contracts::TemporaryDirectory;
 constexpr std::int32_t kRanks = 2;
 constexpr int kKills = 60;  // number of kills at random times by another process
 
-SaveSettings options_of(std::int64_t step) {
-  SaveSettings options;
-  options.target = CommitTarget::iteration(kRoot, Step{step});
-  options.target.keep = 2;
-  options.image = {.staging_bytes_max = 16384, .batch_bytes = 8192};
-  return options;
+SaveOptions options_of(std::int64_t step) {
+  return {.directory = kRoot, .step = step, .keep = 2, .staging_bytes = 16384, .batch_bytes = 8192};
 }
 
 void save(const Ports& ports, std::int64_t step) {
   SmallState state(ports.fabric.rank(), kRanks);
   state.become(step);
-  auto group = ports.fabric.communicator(Group::world(kRanks));
-  Save::begin(ports, group, state.leaves(), options_of(step)).finish();
+  Job job = job_over(ports, ports.fabric.communicator(Group::world(kRanks)));
+  begin_save(job, state.leaves(), options_of(step)).finish();
 }
 
 /// Begins two saves, of step `first` and of the next step. The state changes while both are in
 /// flight.
 void save_two_beside(const Ports& ports, std::int64_t first) {
   SmallState state(ports.fabric.rank(), kRanks);
-  auto group = ports.fabric.communicator(Group::world(kRanks));
+  Job job = job_over(ports, ports.fabric.communicator(Group::world(kRanks)));
   std::int64_t step = first;
   SaveQueue queue(2);
   for (; step < first + 2; ++step) {
     state.become(step);
-    queue.begin(ports, group, state.leaves(), options_of(step), [](const EndedSave& end) {
-      if (end.error) throw Error(*end.error);
-    });
+    const SaveOptions options = options_of(step);
+    queue.begin(
+        options, [&] { return begin_save(job, state.leaves(), options); },
+        [](const EndedSave& end) {
+          if (end.error) throw Error(*end.error);
+        });
     state.become(100 + step);
     queue.poll();
   }

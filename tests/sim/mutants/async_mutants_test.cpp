@@ -8,9 +8,12 @@
 #include <sstream>
 
 #include "core/adapters/local/solo_fabric.hpp"
+#include "core/api/access.hpp"
+#include "core/api/calls.hpp"
 #include "properties/ruling_code.hpp"
 #include "properties/state_judge.hpp"
 #include "properties/unsettled.hpp"
+#include "reprise/save_queue.hpp"
 #include "sim/job/job.hpp"
 #include "sim/mutants/mutants.hpp"
 #include "sim/world/world.hpp"
@@ -88,16 +91,19 @@ class Lives {
     }
   }
 
-  void begin(TrainingJob& job, Ports& ports, SaveQueue& queue) {
-    SaveSettings options;
-    options.target = CommitTarget::iteration("run", job.iteration());
-    options.image = {.staging_bytes_max = 2 * course_.batch,
-                     .batch_bytes = course_.batch,
-                     .returns = BeginReturns::kWhenQueued};
-    queue.begin(ports, job.world_group(), job.state(), std::move(options),
-                [](const EndedSave& end) {
-                  if (end.error) throw Error(*end.error);
-                });
+  void begin(TrainingJob& job, Ports& ports, const SaveSeams& seams, SaveQueue& queue) {
+    const SaveOptions options{.directory = "run",
+                              .step = job.iteration().value,
+                              .staging_bytes = 2 * course_.batch,
+                              .batch_bytes = course_.batch,
+                              .returns = BeginReturns::kWhenQueued};
+    Job saving = job_over(ports, job.world_group());
+    JobAccess::state(saving)->save_seams = &seams;
+    queue.begin(
+        options, [&] { return begin_save(saving, job.state(), options); },
+        [](const EndedSave& end) {
+          if (end.error) throw Error(*end.error);
+        });
   }
 
   void train_and_save(Ports& ports) {
@@ -105,20 +111,17 @@ class Lives {
     JobConfig mine = config(7);
     mine.training.before_update = [this, &saves] { policies_.before_update(*saves); };
     TrainingJob job(std::move(mine), ports.fabric, policies_.job);
-    SaveQueue queue(1, [this, &job](const Ports& own, std::shared_ptr<Communicator> group,
-                                    const StateDict& state, SaveSettings options) {
-      return begin_save(policies_, own, std::move(group), state, std::move(options),
-                        [&job] { return job.iteration(); });
-    });
+    const SaveSeams seams = save_seams(policies_, [&job] { return job.iteration(); });
+    SaveQueue queue;
     saves = &queue;
     job.step();
-    begin(job, ports, queue);
+    begin(job, ports, seams, queue);
     queue.finalize();
     job.step();
     if (course_.moves) policies_.before_update(queue);
     if (course_.moves) job.reallocate();
     if (course_.moves) job.step();
-    begin(job, ports, queue);
+    begin(job, ports, seams, queue);
     for (std::int64_t i = 0; i < course_.beside; ++i) {
       job.step();
       policies_.iterated(queue);

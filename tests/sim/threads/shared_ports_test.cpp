@@ -5,8 +5,9 @@
 
 #include "core/adapters/posix/host_device.hpp"
 #include "core/adapters/posix/thread_tasks.hpp"
+#include "core/api/calls.hpp"
 #include "core/load/load.hpp"
-#include "core/save/save_queue.hpp"
+#include "reprise/save_queue.hpp"
 #include "sim/faults/faulty_ports.hpp"
 #include "sim/faults/memory_meter.hpp"
 #include "tests/contracts/temporary_directory.hpp"
@@ -57,14 +58,16 @@ class SavingRank {
     const auto meter = std::make_shared<MemoryMeter>(faulty_.ports());
     meters_.push_back(meter);
     meter->set_own(job_.state);
-    SaveSettings options;
-    options.target = CommitTarget::iteration("run", step_);
-    options.image = {.staging_bytes_max = 8192, .batch_bytes = 4096};
-    queue.begin(meter->ports(), group_, job_.state, options, [this, meter](const EndedSave& end) {
-      ++(end.error ? failed : stood);
-      if (end.error) return;
-      EXPECT_LE(meter->peaks().stage, end.report.bound_staging);
-    });
+    const SaveOptions options{
+        .directory = "run", .step = step_.value, .staging_bytes = 8192, .batch_bytes = 4096};
+    Job saving = job_over(meter->ports(), group_, memory_);
+    queue.begin(
+        options, [&] { return begin_save(saving, job_.state, options); },
+        [this, meter](const EndedSave& end) {
+          ++(end.error ? failed : stood);
+          if (end.error) return;
+          EXPECT_LE(meter->peaks().stage, end.result.bound_staging);
+        });
   }
 
   /// Changes the job's elements. Also reads state that background work may be changing at the same
@@ -81,6 +84,7 @@ class SavingRank {
   FaultBook& book_;
   FaultyPorts faulty_;
   std::shared_ptr<Communicator> group_;
+  std::shared_ptr<JobMemory> memory_ = std::make_shared<JobMemory>();
   testing_job::RankState job_;
   Step step_ = {};
   std::vector<std::shared_ptr<MemoryMeter>> meters_;  ///< kept until all background work is done

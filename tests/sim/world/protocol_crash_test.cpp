@@ -11,6 +11,7 @@
 #include <numeric>
 #include <set>
 
+#include "core/api/calls.hpp"
 #include "core/checkpoint/generations.hpp"
 #include "core/checkpoint/set_aside.hpp"
 #include "core/load/load.hpp"
@@ -18,8 +19,8 @@
 #include "core/ports/store_path.hpp"
 #include "core/ports/whole_file.hpp"
 #include "core/save/retention.hpp"
-#include "core/save/save_queue.hpp"
 #include "core/save/save_seamed.hpp"
+#include "reprise/save_queue.hpp"
 #include "sim/mutants/mutants.hpp"
 #include "sim/world/copy_tree.hpp"
 #include "sim/world/world.hpp"
@@ -94,15 +95,15 @@ void save(const Ports& ports, const Beside& beside) {
   constexpr std::int64_t kTrainedOn = -7;
   constexpr int kPolls = 3;
   SaveQueue queue(beside.in_flight);
-  const auto group = all_ranks(ports);
+  Job saving = job_over(ports, all_ranks(ports));
   for (const SaveOf& what : beside.saves) {
     TinyJob job(ports.fabric.rank(), ports.fabric.world_size(), what.generation);
-    SaveSettings options;
-    options.target = CommitTarget::iteration("run", Step{what.step});
-    options.target.keep = what.keep;
-    queue.begin(ports, group, job.state, options, [](const EndedSave& end) {
-      if (end.error) throw Error(*end.error);
-    });
+    const SaveOptions options{.directory = "run", .step = what.step, .keep = what.keep};
+    queue.begin(
+        options, [&] { return begin_save(saving, job.state, options); },
+        [](const EndedSave& end) {
+          if (end.error) throw Error(*end.error);
+        });
     std::fill(job.elements.begin(), job.elements.end(), kTrainedOn);
     for (int i = 0; i < kPolls; ++i) queue.poll();
   }

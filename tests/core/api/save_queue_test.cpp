@@ -1,11 +1,12 @@
 // Tests saves on background threads while the job trains. ThreadSanitizer checks these tests.
-#include "core/save/save_queue.hpp"
+#include "reprise/save_queue.hpp"
 
 #include <gmock/gmock.h>
 
 #include <atomic>
 #include <mutex>
 
+#include "core/api/calls.hpp"
 #include "core/ports/passing_store.hpp"
 #include "tests/contracts/temporary_directory.hpp"
 #include "tests/contracts/thread_world.hpp"
@@ -26,6 +27,7 @@ class Trainer {
   explicit Trainer(const Ports& ports)
       : ports_(ports),
         group_(ports.fabric.communicator(Group::world(kQueueRanks))),
+        job_(job_over(ports, group_)),
         rank_({{"rows", DType::kFloat32, {70, 50}, Placement({{"tp", 0}, {"dp", 0}})},
                {"columns", DType::kBFloat16, {9, 600}, Placement({{"tp", 1}})},
                {"whole", DType::kInt64, {700}, {}}},
@@ -41,12 +43,12 @@ class Trainer {
   Step step() const { return step_; }
   const std::shared_ptr<Communicator>& group() const { return group_; }
 
-  void save(SaveQueue& queue, SaveQueue::OnEnd on_end) {
+  void save(SaveQueue& queue, const SaveQueue::OnEnd& on_end) {
     rank_.state.common = Dict{{"iteration", Value(step_.value)}};
-    SaveSettings options;
-    options.target = CommitTarget::iteration("run", step_);
-    options.image = {.staging_bytes_max = 8192, .batch_bytes = 4096};
-    queue.begin(ports_, group_, rank_.state, options, std::move(on_end));
+    const SaveOptions options{
+        .directory = "run", .step = step_.value, .staging_bytes = 8192, .batch_bytes = 4096};
+    queue.begin(
+        options, [&] { return begin_save(job_, rank_.state, options); }, on_end);
   }
 
   /// Loads the checkpoint of a step. Returns the number of elements that do not belong to that
@@ -68,6 +70,7 @@ class Trainer {
 
   const Ports& ports_;
   std::shared_ptr<Communicator> group_;
+  Job job_;
   testing_job::RankState rank_;
   Step step_;
 };

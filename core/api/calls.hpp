@@ -1,0 +1,29 @@
+#pragma once
+// The public calls with the engine's own types in place of State: what the public functions call,
+// and what the harness calls, so that both are the same saves and loads.
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "core/load/load.hpp"
+#include "core/ports/job_state.hpp"
+#include "core/state/state_dict.hpp"
+#include "reprise/save.hpp"
+
+namespace reprise {
+
+/// Returns a job of the ranks of `group`. `ports` must outlive the job and its saves. Jobs that
+/// share `memory` keep one set of plans and of damaged iterations. Not collective.
+Job job_over(const Ports& ports, std::shared_ptr<Communicator> group,
+             std::shared_ptr<JobMemory> memory = std::make_shared<JobMemory>());
+
+/// The same as begin_save() of the public header.
+SaveInFlight begin_save(Job& job, const StateDict& state, const SaveOptions& options,
+                        std::optional<std::vector<WriteItem>> writes = {});
+
+/// The same as load() of the public header, except that the job decides what it wants when it sees
+/// the checkpoint.
+LoadReport load(Job& job, const LoadOptions& options, const Ask& ask);
+
+}  // namespace reprise
