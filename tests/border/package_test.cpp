@@ -98,6 +98,10 @@ TEST_F(Package, serves_programs_of_one_process) {
   EXPECT_TRUE(beside.ok) << beside;
   EXPECT_THAT(beside.text, HasSubstr("async/iter_0000020: 1048576 elements"));
   EXPECT_FALSE(fs::exists(run + "/ckpt/async/iter_0000010")) << "keep is 1";
+  const Said queued = run_in(run, path("local/queued"));
+  EXPECT_TRUE(queued.ok) << queued;
+  EXPECT_THAT(queued.text, testing::AllOf(HasSubstr("queued/iter_0000005: fresh"),
+                                          HasSubstr("queued/iter_0000020: reused")));
   const Said torch = run_in(run, path("local/torch_state"));
   EXPECT_TRUE(torch.ok) << torch;
   EXPECT_THAT(torch.text, testing::AllOf(HasSubstr("torch/step-1: plan fresh"),
