@@ -105,9 +105,10 @@ std::optional<LoadResult> load_if_any(Job& job, State& state, const LoadOptions&
   return load(job, state, options);
 }
 
-std::optional<Value> read_common(Job& job, const std::string& directory) {
+std::optional<Value> read_common(Job& job, const std::string& directory,
+                                 const std::string& step_names) {
   const JobState& own = *JobAccess::state(job);
-  return read_common(*own.own.store, *own.all, directory);
+  return read_common(*own.own.store, *own.all, directory, StepNames(step_names));
 }
 
 }  // namespace reprise

@@ -1,4 +1,4 @@
-#include "reprise/save_queue.hpp"
+#include "reprise/save.hpp"
 
 #include <algorithm>
 #include <deque>

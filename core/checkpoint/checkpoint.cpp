@@ -102,8 +102,8 @@ std::uint64_t hash_of(const MetadataFiles& files) {
   return hash.digest();
 }
 
-Checkpoint Checkpoint::open(Store& store, const std::string& path) {
-  Location location = locate(store, path);
+Checkpoint Checkpoint::open(Store& store, const std::string& path, const StepNames& names) {
+  Location location = locate(store, path, names);
   const MetadataFiles files = read_metadata_files(store, location.directory);
   const std::vector<ByteSpan> spans(files.contents.begin(), files.contents.end());
   std::uint64_t bytes = 0;

@@ -47,7 +47,7 @@ class BytesAtHand {
 class Checkpoint {
  public:
   /// Opens the checkpoint at `path`: calls locate, read_metadata_files and read_metadata.
-  static Checkpoint open(Store& store, const std::string& path);
+  static Checkpoint open(Store& store, const std::string& path, const StepNames& names = {});
   Checkpoint(Store& store, Location location, Metadata metadata);
   /// `files` is the result of hash_of() for the metadata files. Without it, nothing checks whether
   /// these files change while the checkpoint is read.

@@ -439,15 +439,16 @@ class Loading {
 
 }  // namespace
 
-std::optional<Value> read_common(Store& store, Communicator& group, const std::string& path) {
-  return read_common(store, group, path, LeaderSeams{});
+std::optional<Value> read_common(Store& store, Communicator& group, const std::string& path,
+                                 const StepNames& names) {
+  return read_common(store, group, path, LeaderSeams{}, names);
 }
 
 std::optional<Value> read_common(Store& store, Communicator& group, const std::string& path,
-                                 const LeaderSeams& seams) {
+                                 const LeaderSeams& seams, const StepNames& names) {
   std::optional<Checkpoint> checkpoint;
   return common_for_all(group, seams, [&]() -> Checkpoint& {
-    return checkpoint.emplace(Checkpoint::open(store, path));
+    return checkpoint.emplace(Checkpoint::open(store, path, names));
   });
 }
 

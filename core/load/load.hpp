@@ -74,7 +74,8 @@ struct LoadReport {
 /// Returns the common state of the checkpoint at `path`; nothing if the checkpoint has no common
 /// state. One rank reads it for all ranks. Meant for jobs that decide what to load by looking at
 /// the common state. Collective; a failure throws the same error on all ranks.
-std::optional<Value> read_common(Store& store, Communicator& group, const std::string& path);
+std::optional<Value> read_common(Store& store, Communicator& group, const std::string& path,
+                                 const StepNames& names = {});
 
 /// True if nothing was ever saved at `path`; one rank checks for all. Collective.
 bool nothing_saved(Store& store, Communicator& group, const std::string& path);

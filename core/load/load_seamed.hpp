@@ -19,6 +19,6 @@ LoadReport load(const Ports& ports, Communicator& group, StateDict& into,
 
 /// The same as read_common() in load.hpp, except that `seams` chooses the leader.
 std::optional<Value> read_common(Store& store, Communicator& group, const std::string& path,
-                                 const LeaderSeams& seams);
+                                 const LeaderSeams& seams, const StepNames& names = {});
 
 }  // namespace reprise

@@ -100,7 +100,8 @@ LoadResult load(Job& job, State& state, const LoadOptions& options);
 std::optional<LoadResult> load_if_any(Job& job, State& state, const LoadOptions& options);
 
 /// Reads only the common state, from which a job can decide what to load. Returns nothing if the
-/// checkpoint has no common state.
-std::optional<Value> read_common(Job& job, const std::string& directory);
+/// checkpoint has no common state. `step_names` is as in LoadOptions.
+std::optional<Value> read_common(Job& job, const std::string& directory,
+                                 const std::string& step_names = "iter_%07d");
 
 }  // namespace REPRISE_API

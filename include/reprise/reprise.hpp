@@ -6,6 +6,5 @@
 #include "reprise/job.hpp"
 #include "reprise/load.hpp"
 #include "reprise/save.hpp"
-#include "reprise/save_queue.hpp"
 #include "reprise/socket.hpp"
 #include "reprise/state.hpp"

@@ -14,7 +14,7 @@
 #include "core/seams/diff_seams.hpp"
 #include "core/seams/reshard_seams.hpp"
 #include "properties/ruling_code.hpp"
-#include "reprise/save_queue.hpp"
+#include "reprise/save.hpp"
 #include "sim/job/data/policy.hpp"
 
 namespace reprise::sim {

@@ -15,7 +15,7 @@
 #include "core/api/calls.hpp"
 #include "core/base/random.hpp"
 #include "core/save/phases.hpp"
-#include "reprise/save_queue.hpp"
+#include "reprise/save.hpp"
 #include "sim/faults/faulty_ports.hpp"
 #include "tests/contracts/temporary_directory.hpp"
 #include "tests/contracts/thread_world.hpp"

@@ -1,5 +1,5 @@
 // Tests saves on background threads while the job trains. ThreadSanitizer checks these tests.
-#include "reprise/save_queue.hpp"
+#include "reprise/save.hpp"
 
 #include <gmock/gmock.h>
 

@@ -105,6 +105,7 @@ TEST_F(OwnNames, a_first_start_finds_nothing) {
   EXPECT_EQ(load_if_any(job_, state_, {.directory = "run", .step_names = "step-%d"}), std::nullopt);
   save_step(1);
   EXPECT_TRUE(load_if_any(job_, state_, {.directory = "run", .step_names = "step-%d"}).has_value());
+  EXPECT_EQ(read_common(job_, "run", "step-%d").value(), state_.common());
 }
 
 TEST_F(OwnNames, a_pattern_without_a_number_is_refused) {

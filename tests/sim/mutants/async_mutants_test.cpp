@@ -13,7 +13,7 @@
 #include "properties/ruling_code.hpp"
 #include "properties/state_judge.hpp"
 #include "properties/unsettled.hpp"
-#include "reprise/save_queue.hpp"
+#include "reprise/save.hpp"
 #include "sim/job/job.hpp"
 #include "sim/mutants/mutants.hpp"
 #include "sim/world/world.hpp"

@@ -7,7 +7,7 @@
 #include "core/adapters/posix/thread_tasks.hpp"
 #include "core/api/calls.hpp"
 #include "core/load/load.hpp"
-#include "reprise/save_queue.hpp"
+#include "reprise/save.hpp"
 #include "sim/faults/faulty_ports.hpp"
 #include "sim/faults/memory_meter.hpp"
 #include "tests/contracts/temporary_directory.hpp"

@@ -20,7 +20,7 @@
 #include "core/ports/whole_file.hpp"
 #include "core/save/retention.hpp"
 #include "core/save/save_seamed.hpp"
-#include "reprise/save_queue.hpp"
+#include "reprise/save.hpp"
 #include "sim/mutants/mutants.hpp"
 #include "sim/world/copy_tree.hpp"
 #include "sim/world/world.hpp"
