@@ -81,9 +81,9 @@ class MutantsVerb final : public Verb {
     if (!only_.empty()) sim::mutant_named(only_);
     for (const auto& mutant : sim::mutants()) {
       if (!only_.empty() && mutant.name != only_) continue;
-      console.out << fmt::format("{}\n  {}\n  seam {}; needs {}; caught as {}\n\n", mutant.name,
-                                 mutant.defect, mutant.seam, mutant.needs,
-                                 join(mutant.caught_as, ", "));
+      console.out << fmt::format("{}\n  {}\n  needs: {}\n  caught as: {}\n  seam: {}\n\n",
+                                 mutant.name, mutant.defect, mutant.needs,
+                                 join(mutant.caught_as, ", "), mutant.seam);
     }
     return ExitCode::kPass;
   }

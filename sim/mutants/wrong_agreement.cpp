@@ -63,28 +63,30 @@ void compare_groups_of_first_ranks(Policies& policies) {
 std::span<const Mutant> agreement_mutants() {
   static const std::vector<Mutant> all = {
       {"agreed-by-two/common",
-       "The common states of the first two ranks are compared, those of the others are not.",
+       "The save checks that the common state is the same on the first two ranks only. A rank "
+       "whose common state differs goes unnoticed.",
        "PlanSeams::heard",
-       "3 ranks, a common state that differs on the last",
+       "3 ranks, and a common state that differs on the last one",
        {judged::kVerdictDisagreement},
        compare_common_of_first_ranks},
       {"agreed-by-two/groups",
-       "What the first two ranks take for their groups is compared, what others do is not.",
+       "The check that ranks agree on their groups covers the first two ranks only.",
        "JobPolicy::groups",
        "3 ranks, the last of which has a wrong group",
        {judged::kVerdictDisagreement, Code::kNoWriter, Code::kMultiWriter},
        compare_groups_of_first_ranks},
       {"agreed-by-two/kept-common",
-       "A kept plan is used if the first two ranks still have one common state.",
+       "A cached plan is reused as soon as the first two ranks have the same common state, without "
+       "asking the others.",
        "CacheSeams::claims",
-       "cached plans; 3 ranks, a common state that differs on the last",
+       "cached plans; 3 ranks, and a common state that differs on the last one",
        {judged::kVerdictDisagreement},
        keep_plans_by_memory_of_first_ranks},
       {"agreed-by-two/kept-structure",
-       "A kept plan is used if the first two ranks still save what they saved, and what it has no "
-       "place for is left out.",
+       "A cached plan is reused as soon as the first two ranks save the same keys as before. Keys "
+       "that are not in the plan are dropped.",
        "CacheSeams::claims, unplanned",
-       "cached plans; 3 ranks, a key that changes on the last",
+       "cached plans; 3 ranks, and a key that changes on the last one",
        {Code::kStalePlan, judged::kVerdictDisagreement},
        keep_plans_by_structure_of_first_ranks},
   };

@@ -69,38 +69,38 @@ void keep_owners_by_smallest_rank_unverified(Policies& policies) {
 std::span<const Mutant> cache_mutants() {
   static const std::vector<Mutant> all = {
       {"distribution-cache-key",
-       "The owners of a save are kept under the smallest rank of its group, and used for whatever "
-       "that group saves next.",
+       "The assignment of writers is cached under the lowest rank of the group and reused for "
+       "whatever that group saves next.",
        "CacheSeams::distribution_key",
-       "a cache of owners; two saves, keys appear in between",
+       "a cache of owners; two saves, with keys that appear in between",
        {Code::kStaleDistribution},
        keep_owners_by_smallest_rank},
       {"distribution-cache-key/verify-off",
-       "The same, and nobody looks what the owners were chosen for: what they do not know has no "
-       "writer.",
+       "Same as distribution-cache-key, but nothing checks that the cached assignment fits the "
+       "keys, so new keys get no writer.",
        "CacheSeams::distribution_key, verify_distribution",
-       "a cache of owners; two saves, keys appear in between",
+       "a cache of owners; two saves, with keys that appear in between",
        {Code::kNoWriter},
        keep_owners_by_smallest_rank_unverified},
       {"plan-cache-after-failed-validation",
-       "What ranks offer is remembered although the save fails later, beside the plan of an "
-       "earlier one.",
+       "A save that fails later still caches the plans that ranks offered, beside the global plan "
+       "of an earlier save.",
        "Policies::save_failed",
-       "cached plans; a save of another structure fails",
+       "cached plans; a save with another structure that fails",
        {Code::kCachePoisoned},
        remember_before_validation},
       {"plan-cache-shared-key",
-       "Cached plans are found by their type: two kinds of checkpoint have one cache, and each is "
-       "planned by the other's.",
+       "Cached plans are keyed by type. Two kinds of checkpoint share one cache, and each is saved "
+       "with the plan of the other.",
        "Policies::cache_of, CacheSeams::fits",
-       "cached plans; two kinds of checkpoint in turns",
+       "cached plans; two kinds of checkpoint, saved in turn",
        {Code::kStalePlan},
        share_one_cache},
       {"rerun-stale-plan/no-signature",
-       "The plan of the first save is used whatever is saved later: what it has no place for is "
-       "left out in silence.",
+       "The plan of the first save is reused for every later save. Keys that are not in it are "
+       "dropped silently.",
        "CacheSeams::fits, unplanned",
-       "cached plans; two saves, keys appear in between",
+       "cached plans; two saves, with keys that appear in between",
        {Code::kStalePlan},
        forget_signature},
   };

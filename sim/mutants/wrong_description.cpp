@@ -272,79 +272,80 @@ void place_empty_shards_as_full(Policies& policies) {
 std::span<const Mutant> description_mutants() {
   static const std::vector<Mutant> all = {
       {"empty-shard-dedup",
-       "An empty shard is described where a full one would begin, which is outside of the tensor.",
+       "The offset of an empty shard is computed as if the shard were full, so it lies outside the "
+       "tensor.",
        "JobPolicy::slice, SaveSeams::plan.describe",
-       "a ceil-chunk tail: 512 rows over 30 ranks, 3 rows over 4",
+       "a ceil-chunk tail: 512 rows over 30 ranks, or 3 rows over 4",
        {Code::kExtentMismatch},
        place_empty_shards_as_full},
       {"ep-placement-from-param-mesh",
-       "Experts are described by their parameter's FSDP mesh, which knows no EP: all EP ranks "
-       "claim the same boxes of a smaller tensor, and one is kept.",
+       "Experts are described by their parameter's FSDP mesh, which has no EP axis. All EP ranks "
+       "claim the same boxes of a tensor that is too small, and only one of them is kept.",
        "JobPolicy::described_save, described_load",
        "moe-tiny, ep 2",
        {judged::kFalseReplica, Code::kShapeDrift},
        describe_experts_without_ep},
       {"ep-placement-from-param-mesh/hc-head",
-       "The rule for 'head' is tried before the one for 'hc_head', which is held whole and "
+       "The name rule for 'head' is tried before the one for 'hc_head', so a replicated tensor is "
        "described as split.",
        "JobPolicy::names",
        "moe-tiny, tp 2",
        {Code::kMultiWriter},
        match_head_first},
       {"expert-local-number",
-       "Tensors of single experts are numbered from 0 on each EP rank: different experts get one "
-       "name, and one of them is kept.",
+       "Each EP rank numbers its experts from 0. Different experts get the same key, and only one "
+       "of them is saved.",
        "JobPolicy::described_save, described_load",
        "moe-tiny-experts, ep 2",
        {judged::kFalseReplica},
        number_experts_by_rank},
       {"expert-marked-replicate",
-       "Experts cut out of the stacked tensor are saved as replicas along EP, although each EP "
-       "rank has others.",
+       "Experts sliced out of the stacked tensor are marked as replicas along EP, although each EP "
+       "rank holds different experts.",
        "JobPolicy::described_save",
        "moe-tiny, ep 2",
        {judged::kFalseReplica},
        save_experts_as_replicas},
       {"fused-gate-split",
-       "The rows of a rank are split into gate and up halves as if they were whole components, "
-       "where FSDP cuts inside them.",
+       "The rows of a rank are split into gate and up halves as if the rank held both components "
+       "whole, although FSDP cuts inside them.",
        "JobPolicy::described_save, described_load",
        "moe-tiny, fsdp 2 on the fused dimension, loaded under another fsdp",
        {judged::kShiftedBytes},
        split_rows_as_whole_components},
       {"local-rank-as-dp-rank",
-       "A load asks for the share of the rank's place within its node instead of its "
-       "data-parallel rank.",
+       "The load requests shards by the rank's number within its node instead of its data-parallel "
+       "rank.",
        "JobPolicy::described_load",
-       "2 nodes, dp over both",
+       "2 nodes, dp across both",
        {passed_on::kStaleDerived},
        load_share_by_place_in_node},
       {"packed-group-not-canonical",
-       "A rank's flattened share is described by the chunk of rows that a plain sharding would "
-       "give it.",
+       "A rank's flattened shard is described as the chunk of rows that plain sharding would give "
+       "it.",
        "JobPolicy::described_save",
-       "fully_sharded_model_space, rows that dp does not divide",
+       "fully_sharded_model_space, with rows that dp does not divide",
        {Code::kCoverageGap},
        describe_flat_as_rows},
       {"pp-fqn-collision",
-       "Each pipeline stage numbers its layers from 0, so different tensors get one name, and one "
-       "of them is kept.",
+       "Each pipeline stage numbers its layers from 0. Different tensors get the same key, and "
+       "only one of them is saved.",
        "JobPolicy::described_save, described_load",
        "pp 2",
        {judged::kFalseReplica},
        number_layers_by_stage},
       {"replicated-as-model-shard",
-       "A tensor that the checkpoint's placement only copies leaves its parameter's own mesh for "
-       "the model-parallel one, and each tensor-parallel copy becomes a shard of a larger tensor.",
+       "A replicated tensor is described on the model-parallel mesh instead of its parameter's "
+       "own, so the replicas of the tensor-parallel ranks become shards of a larger tensor.",
        "JobPolicy::described_save, described_load",
        "tp 2, loaded under another tp",
        {Code::kShapeDrift},
        shard_what_is_replicated},
       {"validation-skipped-or-vacuous",
-       "The proof that described boxes tile the tensor accepts everything, beside a description "
-       "that does not (packed-group-not-canonical).",
+       "The check that the described boxes tile the tensor accepts everything, including the wrong "
+       "description of packed-group-not-canonical.",
        "JobPolicy::described_save, SaveSeams::plan.cover",
-       "fully_sharded_model_space, rows that dp does not divide",
+       "fully_sharded_model_space, with rows that dp does not divide",
        {Code::kCoverageGap, Code::kTrackerDangling},
        describe_flat_as_rows_unproved},
   };

@@ -109,28 +109,29 @@ void keep_loaded_copy(Policies& policies) { policies.load.staging = asked<all_re
 std::span<const Mutant> memory_mutants() {
   static const std::vector<Mutant> all = {
       {"empty-shard-materialised",
-       "A rank whose shard of a tensor is empty asks for all of it, to have something to copy its "
-       "nothing from.",
+       "A rank whose shard of a tensor is empty loads the whole tensor and then copies nothing out "
+       "of it.",
        "JobPolicy::requested",
        "fsdp_dtensor, 512 rows over 30 ranks, or 3 rows over 4",
        {judged::kMemPeakExceeded},
        materialise_empty_shards},
       {"empty-shard-materialised/at-save",
-       "A rank that has nothing to write stages a whole tensor all the same.",
+       "A rank with nothing to write still stages a whole tensor.",
        "SaveSeams::source",
        "a rank that writes nothing: fsdp_dtensor, 512 rows over 30 ranks",
        {judged::kMemPeakExceeded},
        fill_a_tensor_for_nothing},
       {"load-peak",
-       "What is loaded is kept, all of it, beside the memory that it goes to.",
+       "The load keeps everything that it has read in a second buffer beside the destination, "
+       "until it ends.",
        "LoadSeams::staging",
        "a rank with several tensors",
        {judged::kMemPeakExceeded},
        keep_loaded_copy},
       {"load-peak/save-clone",
-       "A save clones the whole payload before it stages any of it.",
+       "The save clones the whole payload before it stages any of it.",
        "SaveSeams::source",
-       "a rank whose tensors are larger than what stands around them in a file",
+       "a rank whose tensors are larger than the rest of its file",
        {judged::kMemPeakExceeded},
        clone_before_staging},
   };

@@ -29,7 +29,8 @@ void describe_by_floor(Policies& policies) { policies.save.plan.describe = asked
 std::span<const Mutant> save_mutants() {
   static const std::vector<Mutant> all = {
       {"floor-vs-ceil-chunk",
-       "The metadata describes uneven shards by floor division; the data is cut by ceil chunks.",
+       "The metadata describes uneven shards by floor division, but the data is cut into ceil "
+       "chunks.",
        "SaveSeams::plan.describe",
        "an uneven split: tp 2 of a vocabulary of 131",
        {Code::kChunkOverlap, Code::kCoverageGap},

@@ -61,28 +61,29 @@ void lay_out_buckets_for_all_instances(Policies& policies) {
 std::span<const Mutant> training_mutants() {
   static const std::vector<Mutant> all = {
       {"hsdp-saved-not-equal-loaded",
-       "The replicated groups of shards are never synchronised at the start; one is saved for all.",
+       "With HSDP, the replicas are never synchronized at the start, and the save keeps only one "
+       "of them.",
        "JobPolicy::start",
        "dp 2, dp_replicate 2",
        {judged::kFalseReplica},
        start_copies_apart},
       {"layout-for-wrong-group",
-       "Buckets are laid out for the ranks of all optimizer instances, the reduction runs over "
-       "one: the last ranges belong to nobody.",
+       "Buckets are laid out for the ranks of all optimizer instances, but the reduction runs over "
+       "one instance, so nobody owns the last ranges.",
        "JobPolicy::buckets",
        "dp_reshardable, dp_replicate 2",
        {Code::kCoverageGap},
        lay_out_buckets_for_all_instances},
       {"replica-diverged-live",
-       "A stage that holds a copy of the embedding is no member of the group that sums its "
-       "gradients: the copies drift apart.",
+       "A stage that holds a replica of the embedding is missing from the group that sums its "
+       "gradients, so the replicas drift apart.",
        "JobPolicy::sync",
        "moe-tiny-mtp, pp 2",
        {judged::kFalseReplica},
        leave_last_stage_out},
       {"rng-ep-replica",
-       "Random states that differ between EP ranks are kept in one object, which declares the "
-       "other EP ranks copies.",
+       "Random states that differ between EP ranks are saved as one object, with the other EP "
+       "ranks marked as replicas.",
        "JobPolicy::random",
        "moe-tiny, ep 2",
        {judged::kFalseReplica},

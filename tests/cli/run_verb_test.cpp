@@ -195,7 +195,7 @@ TEST(MutantsVerb, one_mutant_is_caught_and_one_that_no_scenario_names_is_exit_co
 TEST(MutantsVerb, the_list_says_defect_seam_and_what_it_is_caught_as) {
   const auto result = run_program({"mutants", "--list", "--only", "floor-vs-ceil-chunk"});
   EXPECT_EQ(result.exit_code, 0);
-  for (const char* word : {"floor division", "seam ", "needs ", "caught as CHUNK_OVERLAP"}) {
+  for (const char* word : {"floor division", "seam: ", "needs: ", "caught as: CHUNK_OVERLAP"}) {
     EXPECT_NE(result.out.find(word), std::string::npos) << result.all();
   }
 }
