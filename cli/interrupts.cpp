@@ -19,7 +19,7 @@ std::array<struct sigaction, kSignals.size()> before_ = {};
 }  // namespace
 
 std::string left_as_it_was(const std::string& place) {
-  return place.empty() ? "" : place + " was not changed, because this run is not whole\n";
+  return place.empty() ? "" : place + " was not changed, because this run is incomplete\n";
 }
 
 Interrupts::Interrupts() {

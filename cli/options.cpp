@@ -20,7 +20,7 @@ CLI::Validator decimal_from(std::int64_t least) {
     const auto read = std::from_chars(word.data(), end, value);
     const bool fits = read.ec == std::errc{} && read.ptr == end && value >= least;
     if (!fits) {
-      return "Value " + word + " is no whole number from " + std::to_string(least) + " to " +
+      return "Value " + word + " is not a whole number from " + std::to_string(least) + " to " +
              std::to_string(kMost);
     }
     word = std::to_string(value);

@@ -25,8 +25,8 @@ constexpr const char* kAbout =
     "to break the engine that writes them.";
 constexpr const char* kExitCodes =
     "Exit codes: 0 pass or same, 1 fail or different, 2 wrong usage or unreadable input,\n"
-    "            3 inconclusive, 4 not deterministic, 5 internal error, or output that does not "
-    "arrive";
+    "            3 inconclusive, 4 not deterministic, 5 internal error, or output that could not "
+    "be written";
 
 /// Returns the names of a parser's options, including their dashes.
 std::vector<std::string> option_names(const CLI::App& app) {

@@ -23,7 +23,7 @@ double number_given(const std::string& text, const std::string& option) {
   if (read.ptr == end && read.ec == std::errc{} && std::isfinite(number) && number >= 0) {
     return number;
   }
-  throw Error(Code::kUsage, option + " wants a number such as 1.5, not '" + text + "'");
+  throw Error(Code::kUsage, option + " needs a number such as 1.5, not '" + text + "'");
 }
 
 class CompareReportsVerb final : public Verb {
@@ -52,11 +52,11 @@ class CompareReportsVerb final : public Verb {
   }
   void declare(Options& options) override {
     options
-        .positional(
-            reports_, "REPORT",
-            "report.json or its directory, the older one first; or a folder of such: a history")
+        .positional(reports_, "REPORT",
+                    "report.json files or their directories, the older one first; or a folder of "
+                    "reports, for a history")
         .text(ratio_, "--slower", "RATIO",
-              "a scenario is slower if it takes more than RATIO times as long; default: 1.5")
+              "a scenario counts as slower if it takes more than RATIO times as long; default: 1.5")
         .text(seconds_, "--slower-seconds", "S", "... and more than S seconds longer; default: 1")
         .flag(json_, "--json", "print one JSON document");
   }
@@ -65,7 +65,7 @@ class CompareReportsVerb final : public Verb {
     const auto named = reports_named(reports_);
     if (named.size() < 2) {
       throw Error(Code::kUsage,
-                  "name two reports to compare; or more, or a folder of reports, for a history");
+                  "name two reports to compare; for a history, name more or a folder of reports");
     }
     const reports::SlowerLimits limits{.ratio = number_given(ratio_, "--slower"),
                                        .seconds = number_given(seconds_, "--slower-seconds")};
@@ -107,14 +107,16 @@ class CompareReportsVerb final : public Verb {
     print_information(comparison.changes, console);
     if (comparison.slowdown != 1) {
       console.out << fmt::format(
-          "\nthe machine was slower by a factor of {:.1f}: nearly all scenarios are, so each is "
-          "held against that (a change that slows all alike looks the same)\n",
+          "\nnearly all scenarios are slower by a factor of {:.1f}, so the machine probably was, "
+          "and each scenario is compared with that (a change that slows everything down equally "
+          "looks the same)\n",
           comparison.slowdown);
     }
-    console.out << (comparison.same_program
-                        ? "\none program and seed: digests, event hashes and counts are held\n"
-                        : "\nanother commit, build or seed, or a tree with changes: other digests "
-                          "and event hashes are information\n");
+    console.out
+        << (comparison.same_program
+                ? "\nsame program and seed: digests, event hashes and counts must be equal\n"
+                : "\ndifferent commit, build or seed, or a tree with changes: different digests "
+                  "and event hashes are only information\n");
     print_conclusion(comparison.count(reports::Meaning::kWorse), console);
     return code;
   }
@@ -129,8 +131,8 @@ class CompareReportsVerb final : public Verb {
     }
     print_reports(history.reports, console);
     if (!history.strips.empty()) {
-      console.out << "\noldest to newest: P passed, F failed, I inconclusive, N not run, . not "
-                     "there\n";
+      console.out
+          << "\noldest to newest: P passed, F failed, I inconclusive, N not run, . missing\n";
       Table table({{"scenario"}, {"strip"}});
       for (const auto& strip : history.strips) table.add({strip.scenario, strip.letters});
       table.print(console);

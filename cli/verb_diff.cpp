@@ -44,28 +44,27 @@ class DiffVerb final : public Verb {
   std::string_view examples() const override {
     return "  reprise diff before/iter_0000100 after/iter_0000100\n"
            "  reprise diff --keys '^model\\.' --ignore '\\._extra_state' A B\n"
-           "  reprise diff --ignore \"common_state\\['args'\\]\" A B     launch arguments aside\n"
+           "  reprise diff --ignore \"common_state\\['args'\\]\" A B     ignore launch arguments\n"
            "  reprise diff --accept layout-bound tp2 tp4       the same content under two layouts\n"
            "  reprise diff --stat A B                          counts by kind and by group of "
            "keys\n"
            "  reprise diff --rename 's/^model\\.//' A B        where A's keys have a prefix\n"
-           "  reprise diff --values float32 bfloat16           values, whatever their dtypes\n"
+           "  reprise diff --values float32 bfloat16           by value, whatever the dtypes\n"
            "  reprise diff --json A B | jq '.tensors[] | select(.verdict != \"same\").key'\n"
            "  reprise diff --json A B | jq '.tensors[] | select(.max_delta != 0) | {key, "
            "max_delta}'\n"
            "Exits with 0 if all that takes part was compared and is the same, 1 if anything "
            "differs, 2 if\n"
-           "a checkpoint is damaged or can't be opened, 3 if nothing differs and something was not "
+           "a checkpoint is damaged or can't be opened, 3 if nothing differs but something was not "
            "compared:\n"
-           "what is bound to a layout (random states, rerun states, buckets of a distributed "
+           "what depends on the layout (random states, rerun states, buckets of a distributed "
            "optimizer)\n"
-           "where the layouts differ, objects and files beside the payload that are not "
-           "interpreted and have\n"
-           "other bytes, and files that can't be read. A key or file that only one of the "
+           "if the layouts differ, objects and files beside the payload that are not interpreted "
+           "and have\n"
+           "different bytes, and files that can't be read. A key or file that only one of the "
            "checkpoints has is a\n"
            "difference, whatever it is.\n"
-           "REGEX is an expression of RE2: Perl's, without backreferences and looking ahead or "
-           "behind.\n";
+           "REGEX is an RE2 expression: Perl syntax without backreferences and lookaround.\n";
   }
   void declare(Options& options) override {
     options.positional(left_, "A", "a checkpoint")
@@ -73,28 +72,30 @@ class DiffVerb final : public Verb {
         .texts(keys_, "--keys", "REGEX",
                "compare only keys that match (the common state's key is \"common_state\"; the key "
                "of a file next to the payload is its name)")
-        .texts(ignored_, "--ignore", "REGEX", "skip keys that match, and paths in the common state")
+        .texts(ignored_, "--ignore", "REGEX", "skip keys and paths in the common state that match")
         .texts(accepted_, "--accept", "layout-bound",
                "accept values that depend on a layout and can't be compared; they don't affect the "
                "exit code")
         .texts(renames_, "--rename", "s/REGEX/TEXT/",
-               "substitute in the keys of A, as sed does, before they are matched with those of B; "
-               "repeated ones apply in turn; in TEXT, & is the match and \\1 or $1 a group of it")
+               "rename the keys of A, as sed does, before they are matched with those of B; may be "
+               "given more than once, and the rules apply in order; in TEXT, & is the match and "
+               "\\1 or $1 a group of it")
         .flag(values_, "--values",
-              "compare tensors of different dtypes by value, exactly; a tensor with the same "
-              "values is then no difference, and is listed")
+              "compare tensors with different dtypes by their exact values; if the values are "
+              "equal, the tensor is listed but does not count as a difference")
         .text(tolerance_, "--tolerance", "X",
-              "refused: bits are compared, and there is no tolerance; max_delta says how far apart "
+              "not supported: diff compares bits without a tolerance; max_delta says how far apart "
               "values are")
-        .flag(stat_, "--stat", "count by kind and by group of keys, and list no keys")
+        .flag(stat_, "--stat", "show counts by kind and by group of keys instead of listing keys")
         .number(limit_, "--limit", 0,
                 "show at most N rows, or all if N is 0 (default: 40; --json is never cut)")
-        .flag(unchecked_, "--no-checksums", "don't check checksums, which reads everything twice")
+        .flag(unchecked_, "--no-checksums",
+              "don't check checksums (checking reads everything twice)")
         .flag(json_, "--json", "print one JSON document")
         .text(report_, "--report", "DIR",
               "write report.json (lane files), junit.xml, report.html, summary.md, and diff.html, "
               "which shows where tensors differ, there")
-        .flag(quiet_, "-q,--quiet", "print only differences, no progress");
+        .flag(quiet_, "-q,--quiet", "print only differences and no progress");
   }
 
   ExitCode run(const Console& console) override {
@@ -133,11 +134,11 @@ class DiffVerb final : public Verb {
 
  private:
   [[noreturn]] static void refuse_tolerance() {
-    throw Error(Code::kUsage,
-                "there is no tolerance: diff compares bits, so that a small difference is not "
-                "taken for none. How far apart values are stands in max_delta, in each row and in "
-                "--json; for example, reprise diff --json A B | jq '.tensors[] | "
-                "select(.max_delta != 0) | {key, max_delta}'");
+    throw Error(
+        Code::kUsage,
+        "there is no tolerance: diff compares bits, so that no small difference is overlooked. "
+        "max_delta, in each row and in --json, says how far apart values are; for example, reprise "
+        "diff --json A B | jq '.tensors[] | select(.max_delta != 0) | {key, max_delta}'");
   }
 
   DiffRequest requested() const {

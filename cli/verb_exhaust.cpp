@@ -22,23 +22,23 @@ class ExhaustVerb final : public Verb {
   std::string_view examples() const override {
     return "  reprise exhaust --jobs 2                     all pairs of layouts of 1 to 8 ranks\n"
            "  reprise exhaust --max-world 4                a quick look: layouts of 1 to 4 ranks\n"
-           "  reprise exhaust --hsdp --jobs 2              and dp cut into replicate x shard\n"
+           "  reprise exhaust --hsdp --jobs 2              also dp split into replicate x shard\n"
            "  reprise exhaust --part 2/4 --report out      the second of four machines\n"
            "  reprise exhaust --max-world 4 --mutant replica-zero-axis/tp    must turn red\n";
   }
   void declare(Options& options) override {
     options
         .number(world_max_, "--max-world,--world", 1,
-                "largest number of ranks of a layout; default: 8")
+                "largest number of ranks in a layout; default: 8")
         .text(sharding_, "--sharding", "NAME",
               "sharding of the optimizer's state in checkpoints; default: fully_reshardable")
-        .flag(hsdp_, "--hsdp", "cut dp in every way into copies of a group that shards")
+        .flag(hsdp_, "--hsdp", "also split dp in every way into replicate x shard")
         .text(part_, "--part", "I/N", "run only part I of N parts, for several machines")
         .text(mutant_, "--mutant", "NAME", "switch on a historical defect")
         .number(jobs_, "--jobs", 1, "number of threads")
         .text(report_, "--report", "DIR",
-              "write report.json, junit.xml, report.html and summary.md there; adds the pairs to a "
-              "report that is there")
+              "write report.json, junit.xml, report.html and summary.md there; if there already is "
+              "a report, add the pairs to it")
         .flag(quiet_, "-q,--quiet", "no progress");
   }
 
@@ -63,11 +63,11 @@ class ExhaustVerb final : public Verb {
     if (!mutant_.empty()) sim::mutant_named(mutant_);  // rejects an unknown name at once
     if (!mutant_.empty() && !report_.empty()) {
       throw Error(Code::kUsage,
-                  "a run with a mutant proves nothing of this program: leave out --report");
+                  "a run with a mutant proves nothing about this program: leave out --report");
     }
     if (world_max_ > kWorldMax) {
       throw Error(Code::kUsage, "--max-world is " + std::to_string(world_max_) +
-                                    "; the number of pairs grows fast, and the most is " +
+                                    "; the number of pairs grows fast, and the maximum is " +
                                     std::to_string(kWorldMax));
     }
     return {.world_max = static_cast<std::int32_t>(world_max_),
@@ -96,7 +96,7 @@ class ExhaustVerb final : public Verb {
         "model {}, {}: {} tensors, {} or more objects; {} layouts of 1 to {} ranks{}\n",
         request.subject.model, name_of(request.subject.sharding), result.tensors,
         result.objects_least, with_commas(result.layouts), request.world_max,
-        hsdp_ ? ", dp cut into replicate x shard" : "");
+        hsdp_ ? ", dp split into replicate x shard" : "");
     out << fmt::format("saved {} in {:.1f} s\n", human_bytes(result.saved_bytes),
                        result.save_seconds);
     for (const auto& failure : result.failures) {
@@ -108,9 +108,10 @@ class ExhaustVerb final : public Verb {
     if (result.interrupted) {
       out << "interrupted: the other pairs were not run\n" << left_as_it_was(report_);
     }
-    if (result.unasked) out << "the mutant was never asked, so this shows nothing of it\n";
+    if (result.unasked)
+      out << "the mutant's code was never called, so this shows nothing about it\n";
     for (const auto& [code, pairs] : result.refused) {
-      out << fmt::format("{} pairs rightly refused with {}\n", with_commas(pairs), code);
+      out << fmt::format("{} pairs correctly refused with {}\n", with_commas(pairs), code);
     }
     out << fmt::format(
         "{}{}: {} of {} pairs, {} of them refused; {} elements and {} objects compared, {} objects "

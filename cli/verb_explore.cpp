@@ -49,24 +49,23 @@ class ExploreVerb final : public Verb {
     options.number(seed_, "--seed", 0, "seed of the search; default: derived from the commit")
         .number(runs_, "--runs,--cases", 1,
                 "number of timelines; default: 1000, or no limit with --minutes or --seconds")
-        .number(minutes_, "--minutes", 1, "end the search after so many minutes")
+        .number(minutes_, "--minutes", 1, "end the search after this many minutes")
         .number(seconds_, "--seconds", 1,
-                "end the search after so many seconds, with --minutes so many more")
+                "end the search after this many seconds; added to --minutes")
         .text(subject_, "--subject", "NAME",
               "search only in jobs of this subject: " + join(driver::timeline_subjects(), ", "))
         .text(out_, "--out", "DIR",
               "write shrunk failures there; default: the directory of --report")
         .number(jobs_, "--jobs", 1, "number of threads")
-        .flag(alone_, "--alone", "seeds alone: never branch")
+        .flag(alone_, "--alone", "only use seeds; never branch")
         .text(mutant_, "--mutant", "NAME",
-              "switch on a historical defect; ends with the first failure")
+              "switch on a historical defect; the search ends with the first failure")
         .text(recipe_, "--recipe", "R", "run this one timeline")
-        .text(
-            report_, "--report", "DIR",
-            "write report.json, junit.xml, report.html and summary.md there; adds to a report that "
-            "is there")
+        .text(report_, "--report", "DIR",
+              "write report.json, junit.xml, report.html and summary.md there; if there already is "
+              "a report, add to it")
         .text(since_, "--since", "DIR", "compare with the findings of the report there")
-        .flag(quiet_, "-q,--quiet", "no progress, no list of marks");
+        .flag(quiet_, "-q,--quiet", "don't print progress or the list of marks");
   }
 
   ExitCode run(const Console& console) override {
@@ -101,13 +100,13 @@ class ExploreVerb final : public Verb {
   void require_sense() const {
     const auto subjects = driver::timeline_subjects();
     if (!subject_.empty() && std::ranges::find(subjects, subject_) == subjects.end()) {
-      throw Error(Code::kUsage, fmt::format("no subject is called '{}'; there are: {}", subject_,
-                                            join(subjects, ", ")));
+      throw Error(Code::kUsage, fmt::format("there is no subject '{}'; the subjects are: {}",
+                                            subject_, join(subjects, ", ")));
     }
     if (!subject_.empty() && !report_.empty()) {
       throw Error(Code::kUsage,
-                  "a report shows a search of all subjects: leave out --report or --subject; --out "
-                  "keeps the failures of a search without a report");
+                  "a report covers all subjects: leave out --report or --subject; --out keeps the "
+                  "failures of a search without a report");
     }
     if (!mutant_.empty()) sim::mutant_named(mutant_);
     const bool search_only =
@@ -118,7 +117,7 @@ class ExploreVerb final : public Verb {
     }
     if (!mutant_.empty() && !report_.empty()) {
       throw Error(Code::kUsage,
-                  "a search with a mutant proves nothing of this program: leave out --report");
+                  "a search with a mutant proves nothing about this program: leave out --report");
     }
   }
 
@@ -149,7 +148,7 @@ class ExploreVerb final : public Verb {
     for (const auto& split : recipe.splits) {
       if (split.life < driver::kTimelineLives) continue;
       throw Error(Code::kUsage,
-                  fmt::format("recipe '{}': a timeline has {} lives, and none has number {}",
+                  fmt::format("recipe '{}': a timeline has {} lives, so there is no number {}",
                               recipe_, driver::kTimelineLives, split.life));
     }
     const auto seen = driver::run_timeline(recipe, mutant_);
@@ -275,7 +274,7 @@ class ExploreVerb final : public Verb {
     }
     for (const auto& finding : coverage.findings) print_finding(finding, console);
     if (result.interrupted) {
-      out << "interrupted: the search is not whole\n";
+      out << "interrupted: the search is incomplete\n";
       if (!is_written(result)) out << left_as_it_was(report_);
       if (is_written(result)) out << report_ << " has the failures found so far\n";
     }

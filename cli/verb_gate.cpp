@@ -73,7 +73,7 @@ std::string refusal_line(const reports::Refusal& refusal) {
 class GateVerb final : public Verb {
  public:
   std::string_view name() const override { return "gate"; }
-  std::string_view summary() const override { return "Accept or refuse reports of a run"; }
+  std::string_view summary() const override { return "Accept or refuse the reports of a run"; }
   std::string_view examples() const override {
     return "  reprise gate build/report --baseline reports/baseline.json\n"
            "  reprise gate out/sim out/mpi --policy reports/release-policy.yaml\n"
@@ -81,29 +81,29 @@ class GateVerb final : public Verb {
            "  reprise gate out/sim --baseline b.json --commit 3f1c9a2    not this program's own\n"
            "  reprise gate out/sim out/mpi --write-baseline reports/baseline.json\n"
            "  reprise gate out/sim --baseline b.json --policy known.yaml --today 2026-01-31\n"
-           "\n"
-           "A policy says what reports must show, and which failures are known until a date.\n"
-           "\n"
-           "Exit codes: 0 accepted, 1 refused (an absent or unreadable report, too), 2 wrong "
-           "usage\n"
+           "\nA policy says what reports must show, and which known failures are accepted until a "
+           "date.\n"
+           "\nExit codes: 0 accepted, 1 refused (also if a report is missing or unreadable), 2 "
+           "wrong usage\n"
            "or an unusable baseline or policy.\n";
   }
   void declare(Options& options) override {
     options.positional(reports_, "REPORT", "report.json or its directory, one per lane")
         .text(baseline_, "--baseline", "FILE",
-              "what reports must show at least: a file from --write-baseline, or a report.json")
+              "what reports must at least show: a file from --write-baseline, or a report.json")
         .texts(policies_, "--policy", "FILE",
-               "what a release must show, lane by lane, and its known failures; more than one: all "
-               "of them")
+               "what a release must show on each lane, and its known failures; may be given more "
+               "than once: all of them apply")
         .text(today_, "--today", "DATE",
-              "day that decides which known failures have expired, such as 2026-01-31; default: "
+              "date that decides which known failures have expired, such as 2026-01-31; default: "
               "today, in UTC")
         .text(commit_, "--commit", "SHA",
               "commit that the reports must be from; default: this program's own")
-        .texts(digests_, "--digest", "SHA256",
-               "SHA-256 of a report, from the log of the job that wrote it; may be given more than "
-               "once: each report must have one of them, and each must be that of a report")
-        .texts(lanes_, "--lane", "NAME", "judge this lane of the baseline; default: all")
+        .texts(
+            digests_, "--digest", "SHA256",
+            "SHA-256 of a report, from the log of the job that wrote it; may be given more than "
+            "once: each report must have one of these digests, and each digest must match a report")
+        .texts(lanes_, "--lane", "NAME", "judge only this lane of the baseline; default: all")
         .text(written_, "--write-baseline", "FILE",
               "write a new baseline from the reports if they are accepted")
         .flag(allow_dirty_, "--allow-dirty", "accept reports from a tree with uncommitted changes")
@@ -161,7 +161,7 @@ class GateVerb final : public Verb {
     for (const auto& digest : digests_) {
       if (is_hexadecimal(digest) && digest.size() == 64) continue;
       throw Error(Code::kUsage,
-                  "--digest wants the 64 hexadecimal digits of a SHA-256, not '" + digest + "'");
+                  "--digest needs the 64 hexadecimal digits of a SHA-256, not '" + digest + "'");
     }
     return digests_;
   }
@@ -171,7 +171,7 @@ class GateVerb final : public Verb {
     if (is_hexadecimal(commit) && commit.size() >= reports::kCommitDigitsMin) return commit;
     throw Error(
         Code::kUsage,
-        fmt::format("'{}' is no commit: name it by {} to 40 hexadecimal digits with --commit",
+        fmt::format("'{}' is not a commit: name one by {} to 40 hexadecimal digits with --commit",
                     commit, reports::kCommitDigitsMin));
   }
 
@@ -183,12 +183,12 @@ class GateVerb final : public Verb {
     const bool demands = std::any_of(policies.begin(), policies.end(),
                                      [](const auto& policy) { return !policy.lanes.empty(); });
     if (demands && !lanes_.empty()) {
-      throw Error(Code::kUsage, "a policy names its lanes itself: leave out --lane");
+      throw Error(Code::kUsage, "a policy names its own lanes: leave out --lane");
     }
     if (!demands && baseline_.empty() && written_.empty()) {
       throw Error(Code::kUsage,
-                  "the policy has known failures alone, so it demands nothing: name a --baseline, "
-                  "or write 'lanes:' in it");
+                  "the policy only has known failures, so it demands nothing: name a --baseline, "
+                  "or add 'lanes:' to it");
     }
     return policies;
   }
@@ -206,7 +206,7 @@ class GateVerb final : public Verb {
     const std::string day = today_.empty() ? driver::utc_now().substr(0, 10) : today_;
     const auto date = reports::date_named(day);
     if (date) return *date;
-    throw Error(Code::kUsage, "--today: '" + day + "' is no date such as 2026-01-31");
+    throw Error(Code::kUsage, "--today: '" + day + "' is not a date such as 2026-01-31");
   }
 
   static void add_policies(const std::vector<ReleasePolicy>& policies,

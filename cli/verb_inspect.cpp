@@ -79,10 +79,10 @@ class InspectVerb final : public Verb {
   std::string_view summary() const override { return "Show the content of a checkpoint"; }
   std::string_view examples() const override {
     return "  reprise inspect runs/llm                        the newest of a run\n"
-           "  reprise inspect --keys 'linear_fc1' ckpt        tensors and objects of that name\n"
+           "  reprise inspect --keys 'linear_fc1' ckpt        tensors and objects with that name\n"
            "  reprise inspect --chunks --keys '^embedding' c  file, offset, length of each chunk\n"
            "  reprise inspect --common ckpt                   the common state as a tree\n"
-           "  reprise inspect --digest ckpt                   what each tensor holds, as SHA-256\n"
+           "  reprise inspect --digest ckpt                   SHA-256 of each tensor\n"
            "  reprise inspect --json ckpt | jq '.tensors[].key'\n"
            "  reprise inspect --json ckpt | jq '.modules[] | {name, rng_grid}'   of a MIMO job\n";
   }
@@ -96,7 +96,7 @@ class InspectVerb final : public Verb {
               "read every tensor and print the SHA-256 of its elements; checksums are checked")
         .flag(values_, "--values",
               "with --json: include the content of objects and of the common state")
-        .flag(files_, "--files", "list every payload file (else the first 16)")
+        .flag(files_, "--files", "list every payload file, not only the first 16")
         .flag(json_, "--json", "print one JSON document");
   }
 
@@ -173,10 +173,11 @@ class InspectVerb final : public Verb {
                                 with_commas(elements), with_commas(chunks)));
     line("objects", with_commas(catalog.objects.size()));
     const auto common = checkpoint.common();
-    line("common", common                     ? common->source
-                   : checkpoint.lost_common() ? "gone: metadata.json is there, which Megatron "
-                                                "writes, and no common state"
-                                              : "none");
+    line("common",
+         common ? common->source
+         : checkpoint.lost_common()
+             ? "missing: there is a metadata.json, which Megatron writes, but no common state"
+             : "none");
     if (common && common->item.value) line("run", describe_run(*common->item.value));
     for (const auto& note : metadata.notes) line("note", note);
   }

@@ -38,22 +38,22 @@ class MutantsVerb final : public Verb {
   }
   void declare(Options& options) override {
     options.optional_positional(paths_, "PATH", "scenario files or folders; default: 'scenarios'")
-        .flag(list_, "--list", "list all mutants: defect, seam, what each needs, how it is caught")
+        .flag(list_, "--list",
+              "list all mutants: the defect, what it needs, how it is caught, and its seam")
         .text(only_, "--only", "NAME", "run only this mutant")
         .flag(matrix_, "--matrix",
-              "run every mutant in every scenario, declared there or not; without --whole in one "
-              "row of each file, drawn by --seed")
-        .flag(whole_, "--whole", "with --matrix: all rows of all files")
+              "run every mutant against every scenario, whether or not the scenario declares it; "
+              "without --whole, against one row of each file, drawn by --seed")
+        .flag(whole_, "--whole", "with --matrix: use all rows of all files")
         .text(page_, "--page", "FILE", "with --matrix: write the page with all tables there")
         .text(json_, "--json", "FILE", "write the results to this file")
-        .text(
-            report_, "--report", "DIR",
-            "write report.json, junit.xml, report.html and summary.md there; adds the mutants to a "
-            "run's report that is there")
+        .text(report_, "--report", "DIR",
+              "write report.json, junit.xml, report.html and summary.md there; if there already is "
+              "a run's report, add the mutants to it")
         .number(seed_, "--seed", 0, "seed of the simulated scheduler and of random cases")
         .number(cases_, "--property-cases", 0,
-                "random cases of the properties continuity and survives to try each mutant in, "
-                "besides its scenarios; default: 4; 0: none")
+                "number of random cases of the properties continuity and survives in which to try "
+                "each mutant, besides its scenarios; default: 4; 0: none")
         .number(jobs_, "--jobs", 1, "number of parallel runs")
         .flag(quiet_, "-q,--quiet", "no progress");
   }
@@ -65,11 +65,11 @@ class MutantsVerb final : public Verb {
       throw Error(Code::kUsage, "--whole and --page belong to --matrix");
     }
     if (whole_ && !paths_.empty()) {
-      throw Error(Code::kUsage, "--whole is the whole catalogue: name no scenario files");
+      throw Error(Code::kUsage, "--whole runs the whole catalogue: leave out the scenario files");
     }
     if (matrix_ && (list_ || !json_.empty())) {
       throw Error(Code::kUsage,
-                  "--matrix is a run of its own and writes --page and --report; leave out --list "
+                  "--matrix is a separate run that writes --page and --report; leave out --list "
                   "and --json");
     }
     if (list_) return list(console);
@@ -163,9 +163,9 @@ class MutantsVerb final : public Verb {
     const reports::Matrix& matrix = made.matrix;
     print_matrix(console, matrix);
     if (made.untried > 0) {
-      console.out << fmt::format("interrupted: not tried with every mutant, and left out: {}\n{}{}",
-                                 counted(made.untried, "scenario"), left_as_it_was(page_),
-                                 left_as_it_was(report_));
+      console.out << fmt::format(
+          "interrupted: left out, because not tried with every mutant: {}\n{}{}",
+          counted(made.untried, "scenario"), left_as_it_was(page_), left_as_it_was(report_));
       return ExitCode::kInconclusive;
     }
     write_matrix(console, matrix);
@@ -199,7 +199,7 @@ class MutantsVerb final : public Verb {
     table.print(console);
     for (const auto& [code, worth] : worth_of_codes(matrix)) {
       if (worth.alone.empty()) continue;
-      console.out << fmt::format("\n{} alone finds: {}\n", code, join(worth.alone, ", "));
+      console.out << fmt::format("\nfound only by {}: {}\n", code, join(worth.alone, ", "));
     }
     for (const auto& [mutant, scenario] : with_one_killer(matrix)) {
       console.out << fmt::format("\nonly {} catches {}\n", scenario, mutant);
@@ -277,15 +277,15 @@ class MutantsVerb final : public Verb {
       if (caught) continue;
       alone.push_back(fmt::format(
           "{} ({})", outcome.mutant->name,
-          asked == 0 ? "none asked anything of it" : fmt::format("{} asked of it", asked)));
+          asked == 0 ? "no case called its seam" : fmt::format("{} called its seam", asked)));
     }
     if (tried == 0) {
-      console.out << "\nproperties: no random case was tried; scenarios alone were asked\n";
+      console.out << "\nproperties: no random case was run; only scenarios were\n";
       return;
     }
-    console.out << fmt::format("\nproperties: random cases caught {} of {} mutants{}\n",
-                               tried - alone.size(), tried,
-                               alone.empty() ? "" : "; scenarios alone: " + join(alone, ", "));
+    console.out << fmt::format(
+        "\nproperties: random cases caught {} of {} mutants{}\n", tried - alone.size(), tried,
+        alone.empty() ? "" : "; caught only by scenarios: " + join(alone, ", "));
   }
 
   static void print(const Console& console, const std::vector<driver::MutantOutcome>& outcomes) {
@@ -305,7 +305,7 @@ class MutantsVerb final : public Verb {
       for (const auto& trial : outcome.trials) {
         if (trial.caught) continue;
         console.out << fmt::format("\n{} {} {}: {}\n", outcome.mutant->name,
-                                   trial.asked ? "survived" : "was not asked in", trial.scenario,
+                                   trial.asked ? "survived" : "was not called in", trial.scenario,
                                    trial.reason);
       }
     }
@@ -323,12 +323,13 @@ class MutantsVerb final : public Verb {
                              [untried](const auto& outcome) { return outcome.*untried > 0; });
       };
       console.out << fmt::format(
-          "interrupted: mutants not tried in every scenario that declares them: {} of {}; not in "
-          "every random case: {}\n",
+          "interrupted: {} of {} mutants were not tried in every scenario that declares them, and "
+          "{} not in every random case\n",
           lacking(&driver::MutantOutcome::untried_scenarios), outcomes.size(),
           lacking(&driver::MutantOutcome::untried_properties));
     } else if (caught == 0) {
-      console.out << "VALIDATOR_VACUOUS: no mutant was caught, so passing shows nothing\n";
+      console.out
+          << "VALIDATOR_VACUOUS: no mutant was caught, so passing scenarios prove nothing\n";
     }
     if (caught == outcomes.size() && caught > 0) {
       return whole ? ExitCode::kPass : ExitCode::kInconclusive;

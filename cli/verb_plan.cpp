@@ -41,7 +41,8 @@ class PlanVerb final : public Verb {
            "  reprise plan --model deepseek-v3 --layout pp=16,ep=64,dp=1024,etp=1\n"
            "  reprise plan --model llm.yaml --layout tp=8,dp=64              llm.yaml holds, say:\n"
            "      gpt: {layers: 32, hidden: 4096, ffn: 11008, vocabulary: 128256}\n"
-           "  reprise plan --ckpt runs/llm --ranks 64     a load of what is there, dimension 0\n"
+           "  reprise plan --ckpt runs/llm --ranks 64     a load of this checkpoint, with "
+           "dimension 0\n"
            "                                              cut over 64 ranks\n";
   }
   void declare(Options& options) override {
@@ -57,7 +58,7 @@ class PlanVerb final : public Verb {
 
   ExitCode run(const Console& console) override {
     if (model_.empty() == checkpoint_.empty()) {
-      throw Error(Code::kUsage, "give --model with --layout, or --ckpt with --ranks; one of them");
+      throw Error(Code::kUsage, "give either --model with --layout, or --ckpt with --ranks");
     }
     if (!checkpoint_.empty() && (!layout_.empty() || !to_.empty())) {
       throw Error(Code::kUsage,
@@ -95,7 +96,7 @@ class PlanVerb final : public Verb {
     if (shares > kSharesMax) {
       throw Error(Code::kLimit, what + ": " + with_commas(model.parameters.size()) +
                                     " parameters under " + text + " are " + with_commas(shares) +
-                                    " shares of tensors on all ranks, and plans " +
+                                    " shares of tensors on all ranks, but plans " +
                                     "are made for up to " + with_commas(kSharesMax) +
                                     "; take fewer layers, fewer ranks, or more pipeline stages");
     }
@@ -115,7 +116,7 @@ class PlanVerb final : public Verb {
       throw Error(Code::kUsage, with_commas(tensors) + " tensors on " +
                                     with_commas(static_cast<std::uint64_t>(ranks_)) +
                                     " ranks are more than the " + with_commas(kWishesMax) +
-                                    " wishes that are planned here; take fewer ranks");
+                                    " requests that can be planned; take fewer ranks");
     }
     const auto states = states_of(checkpoint.catalog(), static_cast<std::int32_t>(ranks_));
     rows_.push_back({"load", plan_load(states, checkpoint.catalog())});

@@ -20,7 +20,7 @@ class PropertiesVerb final : public Verb {
  public:
   std::string_view name() const override { return "properties"; }
   std::string_view summary() const override {
-    return "Check properties that must hold for every scenario on random ones";
+    return "Check properties that must hold for every scenario on random scenarios";
   }
   std::string_view examples() const override {
     return "  reprise properties                     the cases of this commit\n"
@@ -38,9 +38,9 @@ class PropertiesVerb final : public Verb {
         .number(jobs_, "--jobs", 1, "number of properties to run in parallel")
         .text(out_, "--out", "DIR", "write the smallest failing case there, as a scenario file")
         .text(report_, "--report", "DIR",
-              "write report.json, junit.xml, report.html and summary.md there; adds the properties "
-              "to a run's report that is there")
-        .flag(quiet_, "-q,--quiet", "no progress, no table of what was drawn");
+              "write report.json, junit.xml, report.html and summary.md there; if there already is "
+              "a run's report, add the properties to it")
+        .flag(quiet_, "-q,--quiet", "don't print progress or the table of random choices");
   }
 
   ExitCode run(const Console& console) override {

@@ -24,22 +24,23 @@ class ReplayVerb final : public Verb {
     return "Run a scenario again and compare with the record in its file";
   }
   std::string_view examples() const override {
-    return "  reprise replay scenarios/regress               each file there\n"
+    return "  reprise replay scenarios/regress               each file in the folder\n"
            "  reprise replay scenarios/regress/one-writer-tp.yaml\n"
-           "  reprise replay scenarios/regress --record      what this program makes of each\n"
+           "  reprise replay scenarios/regress --record      record what this program does with "
+           "each\n"
            "  reprise replay found.yaml --record --mutant floor-vs-ceil-chunk\n";
   }
   void declare(Options& options) override {
     options.positional(paths_, "PATH", "scenario files or folders")
-        .flag(record_, "--record", "write the recorded: blocks instead of comparing with them")
+        .flag(record_, "--record", "write the 'recorded:' blocks instead of comparing with them")
         .text(mutant_, "--mutant", "NAME", "with --record: a historical defect to switch on")
         .number(seed_, "--seed", 0, "with --record: seed of the simulated scheduler");
   }
 
   ExitCode run(const Console& console) override {
-    if (!record_ && !mutant_.empty()) throw Error(Code::kUsage, "--mutant goes with --record");
+    if (!record_ && !mutant_.empty()) throw Error(Code::kUsage, "--mutant belongs to --record");
     if (!record_ && seed_ >= 0) {
-      throw Error(Code::kUsage, "--seed goes with --record: a replay has the record's");
+      throw Error(Code::kUsage, "--seed belongs to --record: a replay uses the seed of the record");
     }
     std::vector<driver::Scenario> scenarios;
     for (const auto& file : driver::find_scenarios(paths_)) {
@@ -105,8 +106,9 @@ class ReplayVerb final : public Verb {
     if (!found.course.empty()) return ExitCode::kNotDeterministic;
     console.out << fmt::format(
         "{}: the same: {}{}{}; {}\n", file, now.verdict, now.code.empty() ? "" : " ", now.code,
-        found.course_compared ? "the event hash too"
-                              : "the event hash is of another commit or build, not compared");
+        found.course_compared
+            ? "the event hash as well"
+            : "the event hash was not compared, because it is from another commit or build");
     return ExitCode::kPass;
   }
 

@@ -91,25 +91,25 @@ class ReportVerb final : public Verb {
            "summary.md\n"
            "  reprise report build/report --out pages\n"
            "  reprise report build/report --annotate       also GitHub's ::error lines\n"
-           "  reprise report build/report --history nights    says which problems are new\n"
-           "  reprise report reports/baseline.json         what an accepted run showed, on the "
-           "screen\n"
+           "  reprise report build/report --history nights    say which problems are new\n"
+           "  reprise report reports/baseline.json         print what an accepted run showed\n"
            "  cat build/report/summary.md >> \"$GITHUB_STEP_SUMMARY\"\n"
-           "\n"
-           "Every --report DIR writes both beside report.json, so this is for a report of another\n"
-           "machine or of an older program. Exit codes: 0 written, whatever the verdict is; 2 if\n"
+           "\nEvery --report DIR writes both beside report.json, so this is for a report from "
+           "another\n"
+           "machine or an older program. Exit codes: 0 written, whatever the verdict is; 2 if\n"
            "there is no report.json or it can't be read.\n";
   }
   void declare(Options& options) override {
     options
         .positional(directory_, "DIR",
                     "directory with a report.json; or the file of a baseline, which is printed")
-        .text(out_, "--out", "DIR", "where report.html and summary.md are written; default: there")
+        .text(out_, "--out", "DIR",
+              "where to write report.html and summary.md; default: beside report.json")
         .flag(annotate_, "--annotate",
               "print the worst problems as annotations for GitHub, at most ten")
         .texts(history_, "--history", "REPORT",
-               "an older report of the lane, or a folder of such: marks problems as new, ongoing "
-               "or rare, and lists what was resolved; may be given more than once");
+               "an older report of the lane, or a folder of reports: marks problems as new, "
+               "ongoing or rare, and lists what was resolved; may be given more than once");
   }
 
   ExitCode run(const Console& console) override {
@@ -135,12 +135,14 @@ class ReportVerb final : public Verb {
   ExitCode show_baseline(const Console& console) const {
     const auto baseline = baseline_in(directory_);
     if (!baseline) {
-      throw Error(Code::kUsage,
-                  "the file is no baseline; of a report name the directory that holds report.json",
-                  {.file = directory_});
+      throw Error(
+          Code::kUsage,
+          "the file is not a baseline; for a report, name the directory that contains report.json",
+          {.file = directory_});
     }
     if (!out_.empty() || annotate_ || !history_.empty()) {
-      throw Error(Code::kUsage, "a baseline is printed: leave out --out, --annotate and --history",
+      throw Error(Code::kUsage,
+                  "a baseline is only printed: leave out --out, --annotate and --history",
                   {.file = directory_});
     }
     console.out << "baseline: " << directory_ << '\n';

@@ -51,27 +51,28 @@ class ReshardVerb final : public Verb {
     return "  reprise reshard --ranks 8 ckpt ckpt-8            dimension 0 over 8 ranks\n"
            "  reprise reshard --ranks 8 --writers 2 ckpt out   the same chunks in 2 files\n"
            "  reprise reshard --split 'linear_proj.weight=1:4' --split '.=0:4' ckpt out\n"
-           "  reprise reshard --writers 1 ckpt out             as it was cut, in one file\n";
+           "  reprise reshard --writers 1 ckpt out             the same chunks, in one file\n";
   }
   void declare(Options& options) override {
     options.positional(source_, "IN", "a checkpoint")
-        .positional(target_, "OUT", "directory to write; must not exist, unless --force")
+        .positional(target_, "OUT", "directory to write; must not exist unless --force is given")
         .number(ranks_, "--ranks", 1, "cut dimension 0 of every tensor into N parts")
         .texts(splits_, "--split", "REGEX=DIM:N",
                "cut tensors whose key matches along DIM into N parts; the first match decides")
         .number(writers_, "--writers", 1, "number of writers (default: the ranks, or 1)")
         .text(per_rank_, "--per-rank", "first|drop",
-              "if each rank saved its own values: all ranks get the first rank's, or values that "
-              "differ are left out (default: each rank keeps its own, if --ranks is unchanged)")
+              "if each rank saved its own values: 'first' gives all ranks the first rank's, 'drop' "
+              "leaves out values that differ (default: each rank keeps its own, if --ranks is "
+              "unchanged)")
         .flag(strides_, "--keep-strides",
-              "keep the strides that torch 2.15 puts into .metadata; torch before 2.15 can't read "
-              "such a checkpoint")
+              "keep the strides that torch 2.15 writes into .metadata; torch before 2.15 can't "
+              "read such a checkpoint")
         .flag(force_, "--force",
               "replace OUT if it is a checkpoint and contains nothing else; the old one is removed "
               "once the new one is confirmed in its place")
         .flag(unchecked_, "--no-checksums",
-              "don't check checksums: flipped bits are then written under right checksums, and "
-              "nothing can notice them any more")
+              "don't check checksums: flipped bits are then written with correct checksums, and "
+              "nothing can detect them any more")
         .flag(json_, "--json", "print one JSON document")
         .flag(quiet_, "-q,--quiet", "no progress");
   }
@@ -133,13 +134,13 @@ class ReshardVerb final : public Verb {
   static std::string words_on_ranks(const ReshardReport& report) {
     std::string words;
     if (report.ranks != 0) {
-      words += fmt::format("each of {} ranks keeps the values that are its own\n", report.ranks);
+      words += fmt::format("each of {} ranks keeps its own values\n", report.ranks);
     }
     if (!report.of_first.empty()) {
       words += fmt::format("the first rank's values for all: {}\n", join(report.of_first, ", "));
     }
     if (!report.dropped.empty()) {
-      words += fmt::format("left out, as ranks differ: {}\n", join(report.dropped, ", "));
+      words += fmt::format("left out, because ranks differ: {}\n", join(report.dropped, ", "));
     }
     return words;
   }
@@ -148,7 +149,7 @@ class ReshardVerb final : public Verb {
   static std::string words_on_rest(const ReshardReport& report) {
     std::string words;
     if (!report.carried.empty()) {
-      words += fmt::format("carried along: {}\n", join(report.carried, ", "));
+      words += fmt::format("copied along: {}\n", join(report.carried, ", "));
     }
     if (!report.left_out.empty()) {
       words += fmt::format("left out: {}\n", join(report.left_out, ", "));
@@ -195,9 +196,9 @@ class ReshardVerb final : public Verb {
   /// removed; usually there are none.
   static std::string left_by_interrupt(const StoredPath& to) {
     const auto left = unfinished_of(to);
-    if (left.empty()) return "nothing of it is left, and what stood there before stands";
-    return "what stood there before stands; what was written could not be removed, and the next "
-           "reshard into this OUT removes it: " +
+    if (left.empty()) return "nothing of it is left, and what was there before is unchanged";
+    return "what was there before is unchanged; what was written could not be removed, and the "
+           "next reshard into this OUT will remove it: " +
            join(left, ", ");
   }
 

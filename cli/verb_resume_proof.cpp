@@ -28,12 +28,13 @@ class ResumeProofVerb final : public Verb {
   void declare(Options& options) override {
     options
         .positional(runs_, "RUN",
-                    "folders of witness files: the uninterrupted run, the resumed run, and the "
-                    "resumed run's last life without a load, if there is one")
-        .text(checkpoints_, "--checkpoints", "DIR", "the resumed run's checkpoints, judged, too")
+                    "folders of witness files: the uninterrupted run, the resumed run, and "
+                    "optionally the resumed run's last life repeated without a load")
+        .text(checkpoints_, "--checkpoints", "DIR",
+              "the resumed run's checkpoints, which are then judged too")
         .text(control_, "--control", "DIR",
               "witness files of a second run of the lives that have another layout, each from the "
-              "same checkpoint; those lives are compared with it in place of the uninterrupted run")
+              "same checkpoint; those lives are compared with it instead of the uninterrupted run")
         .text(second_, "--second", "DIR",
               "witness files of a second uninterrupted run; where the two differ, the script is "
               "not deterministic, and the resumed run is not blamed")
@@ -45,7 +46,7 @@ class ResumeProofVerb final : public Verb {
 
   ExitCode run(const Console& console) override {
     if (runs_.size() < 2 || runs_.size() > 3) {
-      throw Error(Code::kUsage, "wants two or three runs: RUN_A RUN_B [COLD]");
+      throw Error(Code::kUsage, "needs two or three runs: RUN_A RUN_B [COLD]");
     }
     require_text_place(card_, "the card");
     reports::Report report = driver::empty_report(reports::ReportLane::kProgram);
@@ -58,10 +59,11 @@ class ResumeProofVerb final : public Verb {
     report.scenarios.back().replay = replay();
     report.planned = 1;
     if (runs_.size() < 3) {
-      report.not_claimed.emplace_back("a run that loads nothing would fail: none was given");
+      report.not_claimed.emplace_back(
+          "that a run that loads nothing would fail: no such run was given");
     }
     if (checkpoints_.empty()) {
-      report.not_claimed.emplace_back("what the checkpoints hold: they were not given");
+      report.not_claimed.emplace_back("what the checkpoints contain: they were not given");
     }
     for (const auto& rank : report.scenarios.back().ranks) {
       for (const auto& excused : rank.excused)

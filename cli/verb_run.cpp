@@ -39,34 +39,34 @@ class RunVerb final : public Verb {
     return "  reprise run scenarios                          everything, on the simulated lane\n"
            "  reprise run scenarios/placements/tp2dp2-to-tp4.yaml --lane mpi\n"
            "  reprise run scenarios --tag gpu-shared --lane gpu --ranks-per-gpu 6\n"
-           "  reprise run scenarios --tag core --ranks all      what each rank compared\n"
+           "  reprise run scenarios --tag core --ranks all      show what each rank compared\n"
            "  reprise run scenarios --report out --keep out/checkpoints\n"
            "  reprise run scenarios --tag core --jobs 2 --double\n"
            "  reprise run scenarios -k ep2 --trace ep2.pftrace   to look at in ui.perfetto.dev\n"
            "  reprise run scenarios --list                     names and tags; runs nothing\n"
            "  reprise run scenarios -k 'ep2 and not mimo' --not-tag gpu-shared\n"
-           "  reprise run mine --dry-run                       checks files, says what would run\n"
-           "  reprise run mine --keep-going                    runs the files without mistakes\n"
+           "  reprise run mine --dry-run                       check files, say what would run\n"
+           "  reprise run mine --keep-going                    run the files without mistakes\n"
            "  reprise run 'scenarios/commit/fall-back.yaml[step=2]'   these rows of a table\n"
            "  reprise run scenarios/mimo/layouts.yaml --no-load-optim --save out\n"
-           "  reprise run scenarios/mimo/layouts.yaml --load out    goes on from there\n"
+           "  reprise run scenarios/mimo/layouts.yaml --load out    continue from there\n"
            "  reprise run scenarios --mutant floor-vs-ceil-chunk     must turn red\n";
   }
   void declare(Options& options) override {
     options.positional(paths_, "PATH", "scenario files or folders")
         .text(lane_, "--lane", "sim|mpi|gpu|program",
-              "where scenarios run; default: sim; program: those of trainers")
+              "where scenarios run; default: sim; program runs those with trainers")
         .text(tag_, "--tag", "NAME", "run only scenarios with this tag")
         .texts(not_tags_, "--not-tag", "NAME",
                "leave out scenarios with this tag; may be given more than once")
         .text(names_, "-k,--names", "EXPR",
               "run only scenarios whose names satisfy this expression: parts of names with and, "
               "or, not and parentheses")
-        .flag(list_, "--list", "list what would run, with tags, and all tags; run nothing")
+        .flag(list_, "--list", "list what would run with its tags, and all tags; run nothing")
         .flag(dry_run_, "--dry-run",
-              "read and check everything, say what would run on each lane; run nothing")
+              "read and check everything and say what would run on each lane; run nothing")
         .flag(keep_going_, "--keep-going",
-              "if some files have mistakes, run the others; the exit code is then not 0")
+              "if some files have mistakes, run the others; the exit code is then nonzero")
         .text(launcher_, "--launcher", "mpirun|srun",
               "program that starts the ranks of the lanes mpi and gpu")
         .number(ranks_per_gpu_, "--ranks-per-gpu", 1,
@@ -96,11 +96,11 @@ class RunVerb final : public Verb {
         .flag(double_, "--double",
               "run everything twice: in a second process; for other lanes, on the lane sim")
         .number(heap_seed_, "--heap-seed", 0,
-                "start with holes in the heap, drawn by N, so that memory has other addresses; 0: "
+                "start with holes in the heap, drawn by N, so that memory addresses differ; 0: "
                 "none; the second run of --double has them")
-        .text(
-            options_.load, "--load", "DIR",
-            "start first lives from the checkpoint there, or from what a run with --save DIR left")
+        .text(options_.load, "--load", "DIR",
+              "start each first life from the checkpoint there, or from what a run with --save DIR "
+              "left")
         .number(save_interval_, "--save-interval", 0,
                 "also save after every Nth iteration; 0: only where the scenarios say")
         .flag(options_.no_save_optim, "--no-save-optim", "save without the optimizer")
@@ -196,9 +196,10 @@ class RunVerb final : public Verb {
     const std::uint64_t start = clock.now_ns();
     reports::Report report =
         driver::run_these(scenarios, request, [&](const driver::RunProgress& progress) {
-          line.show(request.interrupted()
-                        ? "interrupted: waits for what runs; Ctrl-C again ends at once"
-                        : status_text(progress, static_cast<double>(clock.now_ns() - start) / 1e9));
+          line.show(
+              request.interrupted()
+                  ? "interrupted: waiting for running scenarios; press Ctrl-C again to end at once"
+                  : status_text(progress, static_cast<double>(clock.now_ns() - start) / 1e9));
         });
     if (!double_ || report.interrupted) return report;
     line.show("running everything again, in a second process");
@@ -247,8 +248,8 @@ class RunVerb final : public Verb {
     require_trace_of(request.lane);
     if (double_ && options_.any()) {
       throw Error(Code::kUsage,
-                  "--double reads the scenarios again, as they are written; leave out either it or "
-                  "the options of the training job");
+                  "--double reads the scenarios again as they are written; leave out either "
+                  "--double or the options of the training job");
     }
     request.jobs = static_cast<std::size_t>(jobs_);
     request.timelines = !report_.empty();
@@ -262,7 +263,7 @@ class RunVerb final : public Verb {
                        .log = checked_log(request.lane)};
     if (!mutant_.empty()) sim::mutant_named(mutant_);  // rejects an unknown name at once
     if (list_ && dry_run_) {
-      throw Error(Code::kUsage, "--list and --dry-run say different things; give one of them");
+      throw Error(Code::kUsage, "--list and --dry-run print different things; give one of them");
     }
     return request;
   }
@@ -338,7 +339,7 @@ class RunVerb final : public Verb {
           with_commas(report.skipped.size() - static_cast<std::size_t>(unread)));
     }
     if (double_ && !report.interrupted) {
-      console.out << fmt::format("run twice: {}, with another course the second time: {}\n",
+      console.out << fmt::format("run twice: {}; different the second time: {}\n",
                                  with_commas(runs_doubled(report)),
                                  with_commas(determinism_mismatches(report)));
     }
@@ -372,8 +373,8 @@ class RunVerb final : public Verb {
     if (!log.on() || lane == driver::LaneKind::kSim || lane == driver::LaneKind::kProgram)
       return log;
     if (report_.empty()) {
-      throw Error(Code::kUsage, "ranks of the lane " + lane_ +
-                                    " write log files: give their place with --report DIR");
+      throw Error(Code::kUsage,
+                  "ranks of the lane " + lane_ + " write log files: say where with --report DIR");
     }
     log.directory = std::filesystem::absolute(report_) / "log";
     return log;
@@ -386,7 +387,8 @@ class RunVerb final : public Verb {
 
   std::string checked_launcher() const {
     if (launcher_ == "mpirun" || launcher_ == "srun") return launcher_;
-    throw Error(Code::kUsage, "no launcher is called '" + launcher_ + "'; there are: mpirun, srun");
+    throw Error(Code::kUsage,
+                "there is no launcher '" + launcher_ + "'; the launchers are: mpirun, srun");
   }
 
   static ExitCode code_of(reports::Verdict verdict) {

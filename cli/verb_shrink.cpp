@@ -17,7 +17,7 @@ class ShrinkVerb final : public Verb {
  public:
   std::string_view name() const override { return "shrink"; }
   std::string_view summary() const override {
-    return "Make a failing scenario small, and keep the way in which it fails";
+    return "Make a failing scenario smaller while it still fails in the same way";
   }
   std::string_view examples() const override {
     return "  reprise shrink mine.yaml                       writes mine.small.yaml\n"
@@ -39,7 +39,7 @@ class ShrinkVerb final : public Verb {
     const driver::Scenario scenario = scenario_of_argument();
     const std::string target = target_of(scenario);
     if (std::filesystem::exists(target)) {
-      throw Error(Code::kUsage, "is there already; remove it or name another --out",
+      throw Error(Code::kUsage, "already exists; remove it or name another --out",
                   {.file = target});
     }
     const auto shrunk =
@@ -53,9 +53,10 @@ class ShrinkVerb final : public Verb {
     }
     if (!shrunk.small) return ExitCode::kInconclusive;
     write(*shrunk.small, target);
-    console.out << fmt::format("{} after {} runs of simpler variants; written to {}\n",
-                               shrunk.simpler ? "made small" : "no simpler one fails alike",
-                               shrunk.tries, target)
+    console.out << fmt::format(
+                       "{} after {} runs of simpler variants; written to {}\n",
+                       shrunk.simpler ? "made small" : "no simpler scenario fails in the same way",
+                       shrunk.tries, target)
                 << to_yaml(*shrunk.small);
     return ExitCode::kFail;
   }
@@ -94,7 +95,7 @@ class ShrinkVerb final : public Verb {
     const StoredPath target = stored_path(file);
     write_atomically(*target.store, target.path, as_bytes(text));
     if (to_yaml(driver::read_scenario(file)) == text) return;
-    throw Error(Code::kInternal, "does not read as it was written", {.file = file});
+    throw Error(Code::kInternal, "does not read back as it was written", {.file = file});
   }
 
   std::string file_;

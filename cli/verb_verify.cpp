@@ -23,10 +23,10 @@ std::string_view reservation(const VerifyReport& report) {
   if (report.verdict() != VerifyVerdict::kWhole || report.manifest) return "";
   if (!report.payload_read) return "; the payload was not read";
   if (report.partial_manifest) {
-    return "; integrity.json does not list every file, so files of another save could not be told "
-           "apart";
+    return "; integrity.json does not list every file, so files from another save could not be "
+           "detected";
   }
-  return "; no integrity.json, so files of another save could not be told apart";
+  return "; there is no integrity.json, so files from another save could not be detected";
 }
 
 ExitCode exit_code_of(const VerifyReport& report, bool strict) {
@@ -84,21 +84,22 @@ class VerifyVerb final : public Verb {
   std::string_view examples() const override {
     return "  reprise verify runs/llm                  the checkpoint that the tracker names\n"
            "  reprise verify runs/llm/iter_*           several; the worst decides the exit code\n"
-           "  reprise verify --no-payload ckpt         names, sizes and cover alone: fast\n"
-           "  reprise verify --strict ckpt             warnings fail, but for signs of mixed "
+           "  reprise verify --no-payload ckpt         only names, sizes and coverage: fast\n"
+           "  reprise verify --strict ckpt             warnings are errors, except signs of mixed "
            "saves\n"
-           "  reprise verify mimo/iter_0000003         also: which module's metadata is missing\n"
+           "  reprise verify mimo/iter_0000003         also says which module's metadata is "
+           "missing\n"
            "  reprise verify --json ckpt | jq '.checkpoints[].findings[].message'\n";
   }
   void declare(Options& options) override {
     options.positional(paths_, "CKPT", "directory with .metadata, or a root with a tracker")
         .flag(skip_payload_, "--no-payload", "don't read payload files")
         .flag(strict_, "--strict",
-              "warnings are errors (exit 1), except signs that files are of several saves")
+              "warnings are errors (exit 1), except signs that files are from several saves")
         .flag(json_, "--json", "print one JSON document")
         .text(report_, "--report", "DIR",
               "write report.json (lane files), junit.xml, report.html and summary.md there")
-        .flag(quiet_, "-q,--quiet", "no progress, no notes");
+        .flag(quiet_, "-q,--quiet", "don't print progress or notes");
   }
 
   ExitCode run(const Console& console) override {

@@ -47,7 +47,7 @@ RefusalEvidence Destination::refused(GlobalRank rank, const StateDict& after) co
     if (wrong == nullptr) continue;
     evidence.rulings.push_back({judged::kBitMismatch, leaf.key,
                                 "after the refused load " + to_string(wrong->box) +
-                                    " has neither its bits from before nor poison",
+                                    " has neither its earlier bits nor poison",
                                 rank});
   }
   return evidence;

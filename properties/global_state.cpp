@@ -79,9 +79,9 @@ class Assembly {
     const std::size_t width = size_of(leaf.dtype);
     const Dims& shape = leaf.shape;
     if (!contains(Box::whole(shape), piece.box)) {
-      rulings_.push_back({Code::kShapeDrift, leaf.key,
-                          "box " + to_string(piece.box) + " leaves shape " + to_string(shape),
-                          rank});
+      rulings_.push_back(
+          {Code::kShapeDrift, leaf.key,
+           "box " + to_string(piece.box) + " extends beyond shape " + to_string(shape), rank});
       return;
     }
     bool differs = false;

@@ -85,8 +85,8 @@ Rulings judge_request(const Inventory& requested, const Inventory& stored,
       rulings.push_back({judged::kKeysetAsymmetry, key, message, {}, line});
     }
   };
-  compare(stored, requested, "the checkpoint has it and no rank requests it");
-  compare(requested, stored, "a rank requests it and the checkpoint does not have it");
+  compare(stored, requested, "the checkpoint has it but no rank requests it");
+  compare(requested, stored, "a rank requests it but the checkpoint does not have it");
   return rulings;
 }
 
@@ -96,7 +96,7 @@ Rulings judge_common_inventory(const Value& live, const Value& saved) {
   for (const auto& path : common_paths_of(live)) {
     if (has(kept, path)) continue;
     rulings.push_back(
-        {judged::kLostObject, "common" + path, "the job has it; it is not saved", {}});
+        {judged::kLostObject, "common" + path, "the job has it but does not save it", {}});
   }
   return rulings;
 }

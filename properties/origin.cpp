@@ -60,13 +60,13 @@ class Search {
 
   Origin origin() const {
     const ByteSpan run = wrong_.elements;
-    if (filled_with(run, std::byte{0})) return {judged::kZeroFill, "nobody: it is zero"};
-    if (filled_with(run, kPoison)) return {judged::kNotFilled, "nobody: it was never filled"};
+    if (filled_with(run, std::byte{0})) return {judged::kZeroFill, "nowhere: it is zero"};
+    if (filled_with(run, kPoison)) return {judged::kNotFilled, "nowhere: it was never filled"};
     if (filled_with(run, kUnsettled)) {
-      return {judged::kTornSnapshot, "nobody: its copy was not waited for"};
+      return {judged::kTornSnapshot, "nowhere: its copy was not awaited"};
     }
     if (filled_with(run, kUnsettledLoad)) {
-      return {judged::kNotFilled, "nobody: the load did not wait for its copy"};
+      return {judged::kNotFilled, "nowhere: the load did not wait for its copy"};
     }
     const auto places = places_of(saved_, wrong_.dtype, run);
     const bool tells = run.size() >= kTellingBytes;
@@ -82,7 +82,7 @@ class Search {
               "perhaps " + print(places.front()) + "; too few elements differ to tell"};
     }
     if (places.empty()) {
-      return {judged::kBitMismatch, "nobody: no run of " + count + " such elements was saved"};
+      return {judged::kBitMismatch, "nowhere: no run of " + count + " such elements was saved"};
     }
     return {judged::kBitMismatch, "one of " + std::to_string(places.size()) +
                                       " places that have this run of " + count + ", the first is " +
@@ -133,7 +133,7 @@ class Search {
     const auto other = holder_of(found);
     if (own == held.end() || other == held.end() || own->rank == other->rank) return {};
     if (!parallel(own->box, wrong_.index, other->box, found)) return {};
-    return "; rank " + std::to_string(other->rank.value) + "'s shard stands in the place of rank " +
+    return "; rank " + std::to_string(other->rank.value) + "'s shard is in the place of rank " +
            std::to_string(own->rank.value) + "'s";
   }
 

@@ -160,7 +160,7 @@ std::optional<std::string> ProtocolWalk::take(std::string_view event) {
     allowed += (allowed.empty() ? "" : ", ") + move.event;
   }
   broken_ = true;
-  return std::string(row.subject) + " was in the state '" + state_ + "', where '" +
+  return std::string(row.subject) + " was in the state '" + state_ + "', in which '" +
          std::string(event) +
          "' is not allowed; allowed: " + (allowed.empty() ? "nothing" : allowed);
 }

@@ -102,7 +102,8 @@ class Audit {
       return find(judged::kFalseReplica, first.item->key, copy.rank,
                   name(first.rank) + " and " + name(copy.rank) + " hand" + where(*first.item) +
                       " to the save as copies " + std::to_string(first.item->replica) + " and " +
-                      std::to_string(copy.item->replica) + " of one thing, and their bytes differ" +
+                      std::to_string(copy.item->replica) +
+                      " of the same data, but their bytes differ" +
                       differing_elements(*first.item, *copy.item));
     }
   }

@@ -88,7 +88,8 @@ Rulings judge_slot_keys(std::span<const std::string> keys) {
     const auto weight = slots.find(found->weight);
     if (weight == slots.end()) {
       rulings.push_back(asymmetry(
-          key, "the optimizer's tensor names no stored tensor: there is no " + found->weight));
+          key, "the optimizer's tensor refers to a tensor that is not stored: there is no " +
+                   found->weight));
       continue;
     }
     weight->second.insert(found->slot);

@@ -49,7 +49,7 @@ class Judge {
       const GlobalTensor& known = saved_.tensors[t];
       evidence_.absent.push_back(known.key);
       if (options_.expected == ExpectedTensors::kItsPart) continue;
-      find(judged::kKeysetAsymmetry, known.key, "it was saved and the job does not have it");
+      find(judged::kKeysetAsymmetry, known.key, "it was saved but the job does not have it");
     }
   }
 
@@ -59,7 +59,7 @@ class Judge {
       const std::string key = stored_key(leaf);
       const GlobalObject* known = saved_.object(key);
       if (known == nullptr) {
-        find(judged::kLostObject, key, "the job has it and it was not saved");
+        find(judged::kLostObject, key, "the job has it but it was not saved");
       } else {
         value(key, known->value, leaf.value);
       }
@@ -91,18 +91,19 @@ class Judge {
     if (differing.empty()) return;
     const auto& first = differing.front();
     find(judged::kLostObject, key + first.path,
-         "saved " + first.left + ", the job has " + first.right);
+         "saved " + first.left + ", but the job has " + first.right);
   }
 
   /// Compares a leaf with the saved tensor of its key; null if there is none.
   void tensor(const TensorLeaf& leaf, const GlobalTensor* known) {
     if (known == nullptr) {
-      return find(judged::kKeysetAsymmetry, leaf.key, "the job has it and it was not saved");
+      return find(judged::kKeysetAsymmetry, leaf.key, "the job has it but it was not saved");
     }
     if (known->dtype != leaf.dtype) return find(Code::kDtypeDrift, leaf.key, "types differ");
     if (!(known->shape == leaf.shape)) {
-      return find(Code::kShapeDrift, leaf.key,
-                  "saved " + to_string(known->shape) + ", the job has " + to_string(leaf.shape));
+      return find(
+          Code::kShapeDrift, leaf.key,
+          "saved " + to_string(known->shape) + ", but the job has " + to_string(leaf.shape));
     }
     ++evidence_.tensors;
     bool reported = false;

@@ -31,13 +31,15 @@ Rulings judge_settled(const RankState& loaded) {
   Rulings rulings;
   for (const auto& leaf : loaded.state->tensors) {
     if (holds(kUnsettled, leaf)) {
-      rulings.push_back({judged::kTornSnapshot, leaf.key,
-                         "what is stored is what stood in staging before the copy was waited for",
-                         loaded.rank});
+      rulings.push_back(
+          {judged::kTornSnapshot, leaf.key,
+           "what is stored is what was in the staging buffer before the copy finished",
+           loaded.rank});
     }
     if (holds(kUnsettledLoad, leaf)) {
       rulings.push_back({judged::kNotFilled, leaf.key,
-                         "the load did not wait for its copy out of staging", loaded.rank});
+                         "the load did not wait for its copy out of the staging buffer",
+                         loaded.rank});
     }
   }
   return rulings;

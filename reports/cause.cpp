@@ -93,8 +93,8 @@ std::vector<std::string> shared_causes(std::span<const ScenarioResult> results) 
   std::vector<std::string> lines;
   for (const auto& cause : causes_of(results)) {
     if (cause.results.size() < 2) break;
-    lines.push_back(counted(cause.results.size(), "scenario") + " fail alike: " + cause.signature +
-                    "; the smallest: " + cause.smallest().name);
+    lines.push_back(counted(cause.results.size(), "scenario") + " fail in the same way: " +
+                    cause.signature + "; the smallest: " + cause.smallest().name);
   }
   return lines;
 }

@@ -95,7 +95,7 @@ std::string in_life(const ScenarioResult& result, std::size_t number, ReportLane
   const bool tells_world = lane != ReportLane::kProgram;  // it is that of the life compared
   if (tells_world && ranks_of_layout(life.layout) > result.world) {
     return life_text(number) + " had the layout '" + life.layout +
-           "', of more ranks than the world of " + std::to_string(result.world);
+           "', which has more ranks than the world of " + std::to_string(result.world);
   }
   return "";
 }
@@ -109,7 +109,7 @@ std::string in_lives(const ScenarioResult& result, ReportLane lane) {
     layouts.push_back(result.incarnations[i].layout);
   }
   if (layouts == result.layouts) return "";
-  return "its layouts are '" + join(result.layouts, "', '") + "', and those of its lives are '" +
+  return "its layouts are '" + join(result.layouts, "', '") + "', but those of its lives are '" +
          join(layouts, "', '") + "'";
 }
 
@@ -134,7 +134,7 @@ std::string in_generation(const ScenarioResult& result, const Generation& genera
   const Incarnation& saver = lives[generation.life];
   const bool within = generation.step >= saver.first_step && generation.step <= saver.last_step;
   if (!within && generation.state != "unfinished") {
-    return what + " is of no step from " + std::to_string(saver.first_step) + " to " +
+    return what + " does not belong to a step from " + std::to_string(saver.first_step) + " to " +
            std::to_string(saver.last_step);
   }
   for (const auto* later : {&generation.loaded_by, &generation.skipped_by}) {
@@ -174,11 +174,11 @@ std::string in_loads(const ScenarioResult& result) {
     if (loaded.contains(rank.loaded_step)) continue;
     return "rank " + std::to_string(rank.rank) + " loaded step " +
            std::to_string(rank.loaded_step) +
-           ", and no checkpoint of that step was loaded by the last life";
+           ", but the last life loaded no checkpoint of that step";
   }
   if (some || loaded.empty()) return "";
   return "the last life loaded the checkpoint of step " + std::to_string(*loaded.begin()) +
-         ", and no rank did";
+         ", but no rank did";
 }
 
 /// Finds a step that a life trained although the course lacks it.
@@ -192,7 +192,7 @@ std::string in_trajectory(const ScenarioResult& result) {
     for (std::int64_t step = life.first_step; step < life.last_step;) {
       const auto at = steps.find(++step);
       if (at == steps.end()) {
-        return life_text(i) + " had step " + std::to_string(step) + ", which its course lacks";
+        return life_text(i) + " had step " + std::to_string(step) + ", which its trajectory lacks";
       }
       steps.erase(at);
     }
@@ -217,7 +217,7 @@ std::string in_faults(const ScenarioResult& result, ReportLane lane) {
 std::string in_times(const ScenarioResult& result, double seconds) {
   if (std::isfinite(result.seconds) && result.seconds >= 0 && result.seconds <= seconds) return "";
   std::ostringstream text;
-  text << "it took " << result.seconds << " s, and the whole run " << seconds << " s";
+  text << "it took " << result.seconds << " s, but the whole run took " << seconds << " s";
   return text.str();
 }
 

@@ -68,12 +68,12 @@ std::vector<std::string> flaws_of(const Coverage& coverage) {
   if (coverage.branches > coverage.runs) flaws.emplace_back("it has more branches than timelines");
   std::set<std::string> names;
   for (const auto& mark : coverage.marks) {
-    if (!names.insert(mark.name).second) flaws.push_back("the mark " + mark.name + " stands twice");
+    if (!names.insert(mark.name).second) flaws.push_back("the mark " + mark.name + " occurs twice");
     if (mark.count > coverage.runs) flaws.push_back("more timelines than ran reached " + mark.name);
   }
   for (const auto& finding : coverage.findings) {
     if (ruling_code_named(finding.code)) continue;
-    flaws.push_back("a finding has the code " + finding.code + ", which is none");
+    flaws.push_back("a finding has the code " + finding.code + ", which is not a code");
   }
   const std::string curve = flaw_in_curve(coverage);
   if (!curve.empty()) flaws.push_back(curve);

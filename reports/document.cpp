@@ -18,11 +18,11 @@ std::string cut_off(const std::string& text) {
 std::string explain(const Json::parse_error& error, const std::string& text) {
   if (text.find_first_not_of(" \t\r\n") == std::string::npos) return "is empty";
   if (error.byte > text.size()) return cut_off(text);
-  return "is no JSON at byte " + std::to_string(error.byte);
+  return "is not valid JSON at byte " + std::to_string(error.byte);
 }
 
 std::string kind_of(const Json& value) {
-  if (value.is_number_float()) return "a number that is no integer";
+  if (value.is_number_float()) return "a number that is not an integer";
   if (value.is_number()) return "the number " + value.dump();
   if (value.is_string())
     return "the text " + value.dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -36,14 +36,14 @@ Json parse_document(const std::string& text, const std::string& file) {
   // The parser treats a zero byte as the end of the document, so it would accept a torn file that
   // ends with zero bytes.
   if (const auto zero = text.find('\0'); zero != std::string::npos) {
-    throw ReadError(file + ": is no JSON at byte " + std::to_string(zero + 1));
+    throw ReadError(file + ": is not valid JSON at byte " + std::to_string(zero + 1));
   }
   try {
     if (const auto flaw = json_flaw(text, std::numeric_limits<std::size_t>::max())) {
-      throw ReadError(file + ": " + flaw->key + ": stands twice in one object");
+      throw ReadError(file + ": " + flaw->key + ": occurs twice in one object");
     }
     Json document = Json::parse(text);
-    if (!document.is_object()) throw ReadError(file + ": is no JSON object");
+    if (!document.is_object()) throw ReadError(file + ": is not a JSON object");
     return document;
   } catch (const Json::parse_error& error) {
     throw ReadError(file + ": " + explain(error, text));

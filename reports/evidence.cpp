@@ -16,7 +16,7 @@ namespace {
 constexpr double kSecondsMax = 10 * 366 * 86400.0;  ///< ten years
 
 constexpr const char* kRepair = "repair what it found, and run the lane again";
-constexpr const char* kWriteAgain = "the report contradicts itself: write it again by a run";
+constexpr const char* kWriteAgain = "the report contradicts itself: write it again with a run";
 
 /// Returns the first key that is not in `excused`; empty if there is none.
 std::string unexcused(const std::vector<std::string>& keys,
@@ -48,13 +48,13 @@ bool may_have_nothing(const ScenarioResult& result) {
 /// Returns what is wrong with the rank's counts; empty if they support a pass.
 std::string flaw_in_counts(const RankResult& rank) {
   if (!rank.owns && (rank.elements != 0 || rank.compared != 0)) {
-    return "owns nothing and yet compared " + counted(rank.elements, "element");
+    return "owns nothing but compared " + counted(rank.elements, "element");
   }
   if (rank.elements != 0 && rank.compared == 0) {
-    return "compared " + counted(rank.elements, "element") + " of no tensor";
+    return "compared " + counted(rank.elements, "element") + " but no tensor";
   }
   if (rank.bit_mismatches != 0)
-    return "has " + counted(rank.bit_mismatches, "element") + " with other bits";
+    return "has " + counted(rank.bit_mismatches, "element") + " with different bits";
   if (!(rank.max_delta == 0)) {
     std::ostringstream delta;
     delta << rank.max_delta;
@@ -67,9 +67,9 @@ std::string flaw_in_counts(const RankResult& rank) {
 std::string flaw_in_cover(const RankResult& rank) {
   const std::pair<const std::vector<std::string>&, const char*> lists[] = {
       {rank.not_requested, "did not request "},
-      {rank.not_stored, "requested what is not in the checkpoint: "},
-      {rank.shape_mismatches, "found another shape of "},
-      {rank.dtype_mismatches, "found another dtype of "}};
+      {rank.not_stored, "requested keys that are not in the checkpoint: "},
+      {rank.shape_mismatches, "found a different shape for "},
+      {rank.dtype_mismatches, "found a different dtype for "}};
   for (const auto& [keys, words] : lists) {
     const std::string key = unexcused(keys, rank.excused);
     if (!key.empty()) return words + key;
@@ -84,7 +84,7 @@ std::string flaw_in_ranks(const ScenarioResult& result, ReportLane lane) {
   for (const auto& rank : result.ranks) {
     std::string flaw = flaw_in_counts(rank);
     const bool vacuous = rank.owns && compared_nothing(rank, lane) && !may_have_nothing(result);
-    if (flaw.empty() && vacuous) flaw = "owns state and compared nothing";
+    if (flaw.empty() && vacuous) flaw = "owns state but compared nothing";
     if (flaw.empty() && returned(result)) flaw = flaw_in_cover(rank);
     if (flaw.empty()) continue;
     if (!first.empty()) ++others;
@@ -96,7 +96,7 @@ std::string flaw_in_ranks(const ScenarioResult& result, ReportLane lane) {
 std::string flaw_in_rank_list(const ScenarioResult& result, ReportLane lane) {
   std::set<std::int32_t> seen;
   const Compared compared = compared_of(result);
-  if (result.ranks.empty()) return "has no rank's evidence";
+  if (result.ranks.empty()) return "has no evidence from any rank";
   for (const auto& rank : result.ranks) {
     if (!seen.insert(rank.rank).second) return "lists rank " + std::to_string(rank.rank) + " twice";
     const bool outside = rank.rank < 0 || (result.world > 0 && rank.rank >= result.world);
@@ -127,7 +127,7 @@ std::string flaw_in_course(const ScenarioResult& result) {
     if (!same_metric(point.loss, point.uninterrupted_loss) ||
         !same_metric(point.lr, point.uninterrupted_lr) ||
         !same_metric(point.loss_scale, point.uninterrupted_loss_scale)) {
-      return "left the uninterrupted run's course at step " + std::to_string(point.step);
+      return "diverged from the uninterrupted run at step " + std::to_string(point.step);
     }
   }
   for (const auto& fault : result.faults) {
@@ -183,10 +183,10 @@ std::string flaw_in_words(const ScenarioResult& result) {
 /// a deadline ended is tried again, and only programs of others have deadlines that are real time.
 std::string flaw_in_tries(const ScenarioResult& result, ReportLane lane) {
   if (result.earlier_tries.empty()) return "";
-  if (lane != ReportLane::kProgram) return "was tried again, which only the lane program does";
+  if (lane != ReportLane::kProgram) return "was retried, which only the lane program does";
   double seconds = 0;
   for (const auto& earlier : result.earlier_tries) {
-    if (earlier.code.empty()) return "was tried again without a code of the first try";
+    if (earlier.code.empty()) return "was retried without a code for the first try";
     seconds += earlier.seconds;
   }
   const bool fits = std::isfinite(seconds) && seconds >= 0 && seconds <= result.seconds;
@@ -213,7 +213,7 @@ void weigh_scenarios(const Report& report, std::vector<Refusal>& refusals) {
     const std::string again =
         result.replay.empty() ? kRepair : std::string("see it again: ") + result.replay;
     if (!names.insert(result.name).second) {
-      refusals.push_back({"", result.name, "stands in the report twice", kWriteAgain});
+      refusals.push_back({"", result.name, "occurs in the report twice", kWriteAgain});
     }
     if (result.verdict == Verdict::kPass) {
       const std::string flaw = flaw_in(result, report);
@@ -247,19 +247,20 @@ void weigh_plan(const Report& report, std::vector<Refusal>& refusals) {
   for (const auto& skipped : report.skipped) {
     if (skipped.reason.empty()) {
       refusals.push_back(
-          {"", skipped.scenario, "was not run, and no reason is given", kWriteAgain});
+          {"", skipped.scenario, "was not run, but no reason is given", kWriteAgain});
     }
     if (listed.insert(skipped.scenario).second) continue;
     if (not_run.erase(skipped.scenario) == 0) {
-      refusals.push_back({"", skipped.scenario, "is listed as skipped and as run", kWriteAgain});
+      refusals.push_back(
+          {"", skipped.scenario, "is listed both as skipped and as run", kWriteAgain});
     }
   }
   for (const auto& name : not_run) {
-    refusals.push_back({"", name, "was not run, and is not listed as skipped", kWriteAgain});
+    refusals.push_back({"", name, "was not run but is not listed as skipped", kWriteAgain});
   }
   for (const auto& result : report.scenarios) {
     if (result.verdict != Verdict::kNotRun || !has_evidence(result)) continue;
-    refusals.push_back({"", result.name, "was not run, and yet has evidence", kWriteAgain});
+    refusals.push_back({"", result.name, "was not run but has evidence", kWriteAgain});
   }
   if (report.planned != listed.size()) {
     refusals.push_back({"", "lanes.planned",
@@ -295,7 +296,7 @@ void weigh_properties(const Report& report, std::vector<Refusal>& refusals) {
            kWriteAgain});
     }
     if (!names.insert(property.name).second) {
-      refusals.push_back({"", subject, "stands in the report twice", kWriteAgain});
+      refusals.push_back({"", subject, "occurs in the report twice", kWriteAgain});
     }
     if (property.verdict != Verdict::kPass) {
       const std::string shrunk = property.counterexample ? ": " + *property.counterexample : "";
@@ -318,7 +319,7 @@ void weigh_mutants(const Report& report, std::vector<Refusal>& refusals) {
   std::set<std::string> names;
   for (const auto& mutant : report.mutants) {
     if (!names.insert(mutant.name).second) {
-      refusals.push_back({"", "mutant " + mutant.name, "stands in the report twice", kWriteAgain});
+      refusals.push_back({"", "mutant " + mutant.name, "occurs in the report twice", kWriteAgain});
     }
     const bool named = !mutant.caught_by.empty();
     const bool passed =
@@ -329,8 +330,8 @@ void weigh_mutants(const Report& report, std::vector<Refusal>& refusals) {
         mutant.caught_by, [](const auto& by) { return ruling_code_named(by.verdict).has_value(); });
     if (mutant.caught == named && coded) continue;
     refusals.push_back({"", "mutant " + mutant.name,
-                        passed          ? "is said to be caught by what passed or was not run"
-                        : !coded        ? "is said to be caught with a word that is no code"
+                        passed   ? "is said to be caught by something that passed or was not run"
+                        : !coded ? "is said to be caught with a word that is not a code"
                         : mutant.caught ? "is said to be caught, but by nothing"
                                         : "is said to survive, but something caught it",
                         kWriteAgain});
@@ -338,15 +339,15 @@ void weigh_mutants(const Report& report, std::vector<Refusal>& refusals) {
   const MutantsFinding finding = judge_mutants(report.mutants);
   if (finding.code.empty()) return;
   refusals.push_back({"", "mutants", finding.code + ": " + finding.reason,
-                      "let a scenario or property notice it; 'reprise mutants' shows which did"});
+                      "make a scenario or property catch it; 'reprise mutants' shows which did"});
 }
 
 void weigh_matrix(const Report& report, std::vector<Refusal>& refusals) {
   if (!report.matrix) return;
   for (const auto& flaw : flaws_of(*report.matrix)) {
-    refusals.push_back({"", "matrix", flaw,
-                        "let a scenario notice it, and run 'reprise mutants --matrix --report' "
-                        "again"});
+    refusals.push_back(
+        {"", "matrix", flaw,
+         "make a scenario catch it, and run 'reprise mutants --matrix --report' again"});
   }
 }
 
@@ -354,7 +355,7 @@ void weigh_exhaustive(const Report& report, std::vector<Refusal>& refusals) {
   std::set<std::string> spaces;
   for (const auto& tried : report.exhaustive) {
     if (!spaces.insert(tried.space()).second) {
-      refusals.push_back({"", "exhaustive", tried.space() + " stands twice", kWriteAgain});
+      refusals.push_back({"", "exhaustive", tried.space() + " occurs twice", kWriteAgain});
     }
     for (const auto& flaw : flaws_of(tried)) {
       refusals.push_back({"", "exhaustive", tried.space() + ": " + flaw,
@@ -376,10 +377,11 @@ void weigh_coverage(const Report& report, std::vector<Refusal>& refusals) {
 void weigh_determinism(const Report& report, std::vector<Refusal>& refusals) {
   const std::uint64_t mismatches = determinism_mismatches(report);
   if (mismatches == 0) return;
-  refusals.push_back({"", "determinism",
-                      std::to_string(mismatches) + " of " +
-                          counted(runs_doubled(report), "doubled run") + " took another course",
-                      "find the source of chance: equal seeds must give equal event hashes"});
+  refusals.push_back(
+      {"", "determinism",
+       std::to_string(mismatches) + " of " + counted(runs_doubled(report), "doubled run") +
+           " differed the second time",
+       "find the source of nondeterminism: equal seeds must give equal event hashes"});
 }
 
 Refusal refusal_of_mutant(const Report& report) {
@@ -433,7 +435,7 @@ std::vector<Refusal> weigh(const Report& report) {
   }
   if (report.interrupted) refusals.push_back(refusal_of_interruption(report));
   if (!(report.seconds >= 0 && report.seconds <= kSecondsMax)) {
-    refusals.push_back({"", "seconds", "is no time that a run can take", kWriteAgain});
+    refusals.push_back({"", "seconds", "is not a time that a run can take", kWriteAgain});
   }
   weigh_scenarios(report, refusals);
   weigh_plan(report, refusals);

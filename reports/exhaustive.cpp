@@ -34,9 +34,8 @@ std::string flaw_in(const ExhaustivePart& part) {
   const std::uint64_t refused = refused_in(part);
   if (refused > part.passed) return of_pairs(refused, part.passed) + " refused";
   if (refused < part.passed && part.elements == 0) return "no element was compared";
-  if (!part.first_wrong.empty())
-    return "no pair is wrong, and yet one is named: " + part.first_wrong;
-  if (!std::isfinite(part.seconds) || part.seconds < 0) return "no run takes so many seconds";
+  if (!part.first_wrong.empty()) return "no pair is wrong, but one is named: " + part.first_wrong;
+  if (!std::isfinite(part.seconds) || part.seconds < 0) return "no run takes that many seconds";
   return "";
 }
 
@@ -65,7 +64,7 @@ std::vector<std::string> flaws_of(const Exhaustive& exhaustive) {
     }
     for (; next < part.part; ++next)
       flaws.push_back("part " + std::to_string(next) + " is missing");
-    if (part.part != next) flaws.push_back("part " + std::to_string(part.part) + " stands twice");
+    if (part.part != next) flaws.push_back("part " + std::to_string(part.part) + " occurs twice");
     next = std::max(next, part.part + 1);
     pairs = saturating_sum(pairs, part.pairs);
     elements = std::max(elements, part.elements);

@@ -222,7 +222,7 @@ void add_course(const Report& report, Suite& suite) {
     if (mismatches > 0) {
       suite.fail(test, std::string(reprise::name_of(judged::kNotDeterministic)),
                  std::to_string(mismatches) + " of " + std::to_string(doubled) +
-                     " doubled runs took another course",
+                     " doubled runs differed the second time",
                  "");
     }
   }

@@ -9,15 +9,15 @@ namespace reprise::reports {
 namespace {
 
 constexpr const char* kGoodFor =
-    "a merge: this report is good for how each scenario ended when it was run once; the gate wants "
-    "what the next lines name, too";
+    "a merge: this report only shows how each scenario ended when it was run once; the gate also "
+    "needs what the next lines name";
 constexpr const char* kNotDoubled =
-    "determinism: nothing was run twice, so chance may have had a part in it; 'reprise run "
-    "--double' looks";
+    "determinism: nothing was run twice, so results may depend on chance; 'reprise run --double' "
+    "checks";
 constexpr const char* kNoProperties =
-    "properties: no random case was tried; 'reprise properties --report DIR' adds them";
+    "properties: no random case was run; 'reprise properties --report DIR' adds them";
 constexpr const char* kNoMutants =
-    "mutants: none was switched on, so nothing shows that a wrong engine would have failed; "
+    "mutants: none was switched on, so nothing shows that a defective engine would have failed; "
     "'reprise mutants --report DIR' adds them";
 constexpr std::array kAll = {kGoodFor, kNotDoubled, kNoProperties, kNoMutants};
 

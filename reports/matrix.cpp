@@ -27,14 +27,14 @@ std::string contradiction_in(const MatrixRow& row, const std::vector<std::string
     const auto found = row.caught.find(scenarios[i]);
     const bool caught = row.cells[i] == static_cast<char>(Cell::kCaught);
     if (caught != (found != row.caught.end())) {
-      return "is caught by " + scenarios[i] + " only in one of two places";
+      return "is caught by " + scenarios[i] + " in only one of two places";
     }
     if (!caught) continue;
     ++listed;
     if (found->second.empty()) return "is caught by " + scenarios[i] + " without a code";
     for (const auto& code : found->second) {
       if (!ruling_code_named(code)) {
-        return "is caught by " + scenarios[i] + " with " + code + ", which is no code";
+        return "is caught by " + scenarios[i] + " with " + code + ", which is not a code";
       }
     }
   }
@@ -80,11 +80,11 @@ std::vector<std::string> flaws_of(const Matrix& matrix) {
   if (matrix.scenarios.empty()) flaws.emplace_back("no scenario was run");
   const std::set<std::string> scenarios(matrix.scenarios.begin(), matrix.scenarios.end());
   if (scenarios.size() != matrix.scenarios.size()) {
-    flaws.emplace_back("a scenario stands in it twice");
+    flaws.emplace_back("a scenario occurs in it twice");
   }
   std::set<std::string> names;
   for (const auto& row : matrix.rows) {
-    if (!names.insert(row.mutant).second) flaws.push_back(row.mutant + " stands in it twice");
+    if (!names.insert(row.mutant).second) flaws.push_back(row.mutant + " occurs in it twice");
     std::string flaw = contradiction_in(row, matrix.scenarios);
     if (flaw.empty()) flaw = shortcoming_of(row);
     if (!flaw.empty()) flaws.push_back(row.mutant + " " + flaw);

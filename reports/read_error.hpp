@@ -19,6 +19,6 @@ class NewerError : public ReadError {
 
 /// Says what to do with a report that a newer program wrote.
 inline constexpr const char* kReadNewer =
-    "read it with that one, or run the lane again with this one";
+    "read it with that version, or run the lane again with this one";
 
 }  // namespace reprise::reports

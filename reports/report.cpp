@@ -395,7 +395,7 @@ std::string no_lane(std::string_view name) {
   std::string names;
   for (const auto& [lane, known] : kReportLanes)
     names += (names.empty() ? "" : ", ") + std::string(known);
-  return "'" + std::string(name) + "' is no lane; there are: " + names;
+  return "'" + std::string(name) + "' is not a lane; the lanes are: " + names;
 }
 
 bool is_unreadable(const ScenarioResult& result) {
@@ -445,10 +445,10 @@ MutantsFinding judge_mutants(const std::vector<MutantResult>& mutants) {
   if (caught == 0) {
     return {
         std::string(reprise::name_of(judged::kValidatorVacuous)),
-        "no mutant was caught: nothing shows that the judges can fail; survivors: " + survivors};
+        "no mutant was caught, so nothing shows that the judges can fail; survivors: " + survivors};
   }
   return {std::string(reprise::name_of(judged::kMutantSurvived)),
-          "no scenario and no property noticed: " + survivors};
+          "not caught by any scenario or property: " + survivors};
 }
 
 std::string to_json(const Report& report) {

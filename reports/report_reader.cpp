@@ -21,7 +21,7 @@ Verdict verdict_at(const JsonField& node) {
   const auto verdict = verdict_named(node.text());
   if (!verdict) {
     node.refuse("'" + node.text() +
-                "' is no verdict; there are: pass, fail, inconclusive, not_run");
+                "' is not a verdict; the verdicts are: pass, fail, inconclusive, not_run");
   }
   return *verdict;
 }
@@ -30,8 +30,8 @@ LifeOutcome life_outcome_at(const JsonField& node) {
   const auto outcome = life_outcome_named(node.text());
   if (!outcome) {
     node.refuse("'" + node.text() +
-                "' is no outcome of a life; there are: ran, continued, fell_back, refused, "
-                "cut_short, failed");
+                "' is not an outcome of a life; the outcomes are: ran, continued, fell_back, "
+                "refused, cut_short, failed");
   }
   return *outcome;
 }
@@ -162,8 +162,8 @@ TimelineEvent timeline_event_at(const JsonField& node) {
   const auto kind = timeline_kind_named(word.text());
   if (!kind) {
     word.refuse("'" + word.text() +
-                "' is no kind of event; there are: phase, step, store, collective, commit, fault, "
-                "broken, end");
+                "' is not a kind of event; the kinds are: phase, step, store, collective, commit, "
+                "fault, broken, end");
   }
   TimelineEvent event{.kind = *kind,
                       .name = node.at("name").text(),
@@ -171,7 +171,7 @@ TimelineEvent timeline_event_at(const JsonField& node) {
                       .ranks = all_of(node.at("ranks"), timeline_part_at),
                       .end_ns = node.at("end_ns").count(),
                       .cut = node.at("cut").flag()};
-  if (event.ranks.empty()) node.at("ranks").refuse("is empty: an event concerns some rank");
+  if (event.ranks.empty()) node.at("ranks").refuse("is empty: an event must have a rank");
   for (const auto& rank : node.at("missing").items()) event.missing.push_back(rank.small_integer());
   return event;
 }
@@ -222,7 +222,7 @@ Generation generation_at(const JsonField& node) {
   const auto states = generation_states();
   if (std::find(states.begin(), states.end(), generation.state) == states.end()) {
     node.at("state").refuse("is '" + generation.state +
-                            "', and not kept, pruned, replaced, damaged or unfinished");
+                            "', but must be kept, pruned, replaced, damaged or unfinished");
   }
   for (const auto& life : node.at("loaded_by").items()) {
     generation.loaded_by.push_back(life.count());
@@ -414,7 +414,7 @@ SearchFinding finding_at(const JsonField& node) {
                         .status = node.at("status").text()};
   const std::string& status = finding.status;
   if (status != "new" && status != "ongoing" && status != "resolved") {
-    node.at("status").refuse("is '" + status + "', and not new, ongoing or resolved");
+    node.at("status").refuse("is '" + status + "', but must be new, ongoing or resolved");
   }
   return finding;
 }
@@ -540,7 +540,8 @@ void check_doubled(const JsonField& root, Report& report) {
       std::ranges::none_of(entries, [](const JsonField& entry) { return entry.has("doubled"); });
   if (older) mark_doubled(determinism.at("runs_doubled"), report.scenarios);
   check_count(determinism.at("runs_doubled"), runs_doubled(report), "ran twice");
-  check_count(determinism.at("mismatches"), determinism_mismatches(report), "took another course");
+  check_count(determinism.at("mismatches"), determinism_mismatches(report),
+              "differed the second time");
 }
 
 }  // namespace

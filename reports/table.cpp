@@ -254,7 +254,8 @@ void print_causes(std::span<const ScenarioResult> results, std::ostream& out) {
     for (const auto* result : std::span(cause.results).subspan(1)) others.push_back(result->name);
     if (others.empty()) continue;
     out << "  " << counted(others.size(), "more scenario")
-        << (others.size() == 1 ? " fails" : " fail") << " alike: " << join_first(others) << '\n';
+        << (others.size() == 1 ? " fails" : " fail") << " in the same way: " << join_first(others)
+        << '\n';
   }
 }
 
@@ -263,7 +264,7 @@ void print_second_tries(const Report& report, std::ostream& out) {
   for (const auto& result : report.scenarios) {
     if (result.verdict != Verdict::kPass) continue;
     for (const auto& earlier : result.earlier_tries) {
-      out << '\n' << result.name << ": passed at its second try; the first: " << ending_of(earlier);
+      out << '\n' << result.name << ": passed on its second try; the first: " << ending_of(earlier);
       out << '\n';
     }
   }

@@ -28,7 +28,7 @@ std::filesystem::path resolved(const std::string& path) {
   auto absolute = std::filesystem::absolute(path, error);
   if (!error) absolute = std::filesystem::weakly_canonical(absolute, error);
   if (error) {
-    throw Error(Code::kIo, "the path can't be followed: " + error.message(), {.file = path});
+    throw Error(Code::kIo, "the path can't be resolved: " + error.message(), {.file = path});
   }
   return absolute;
 }

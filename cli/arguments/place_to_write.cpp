@@ -97,7 +97,7 @@ NewParents::~NewParents() {
 void require_apart(const std::string& in, const StoredPath& out) {
   if (lies_within(in, out.display()) || lies_within(out.display(), in)) {
     throw Error(Code::kUsage,
-                "IN and OUT are the same directory or lie within each other, and writing OUT would "
+                "IN and OUT are the same directory or one contains the other, so writing OUT would "
                 "remove IN; name an OUT outside of IN",
                 {.file = out.display()});
   }
@@ -125,15 +125,15 @@ void require_free(const StoredPath& out, Standing standing) {
   const std::string directory = copy.value_or(out.path);
   if (standing == Standing::kKept) {
     throw Error(Code::kUsage,
-                copy ? "a writer that did not finish left the only copy of OUT here; rename it "
-                       "back or elsewhere, or give --force"
+                copy ? "an unfinished writer left the only copy of OUT here; rename it back or "
+                       "move it elsewhere, or give --force"
                      : "OUT already exists; name another, or give --force",
                 {.file = store.display(directory)});
   }
   if (!holds_metadata(store, directory)) {
     throw Error(Code::kUsage,
-                "OUT exists and holds no .metadata itself: --force replaces only checkpoints; "
-                "remove it yourself, or name another",
+                "OUT exists but has no .metadata: --force replaces only checkpoints; remove it "
+                "yourself, or name another",
                 {.file = store.display(directory)});
   }
   require_nothing_else(out, directory);

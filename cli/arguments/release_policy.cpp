@@ -29,7 +29,7 @@ void read_space(const YAML::Node& item, const std::string& file, reports::LanePo
   const std::uint64_t pairs = count_in(map, "pairs", 1);
   map.refuse_unknown();
   if (!lane.exhaustive.try_emplace(space.space(), pairs).second) {
-    map.fail(item, "stands twice: " + space.space());
+    map.fail(item, "occurs twice: " + space.space());
   }
 }
 
@@ -49,8 +49,8 @@ reports::LanePolicy read_lane(YamlMap map, const YAML::Node& node) {
   map.refuse_unknown();
   if (map.keys().empty()) {
     map.fail(node,
-             "demands nothing; say what its report must show, as in 'scenarios: 1', or leave the "
-             "lane out");
+             "demands nothing; write what its report must show, such as 'scenarios: 1', or leave "
+             "the lane out");
   }
   return lane;
 }
@@ -73,7 +73,7 @@ reports::Policy read_lanes(YamlMap lanes, const YAML::Node& node) {
 
 std::string some_text(YamlMap& map, std::string_view key) {
   std::string text = map.required(key);
-  if (text.empty()) map.fail(map.node(key), "says nothing under '" + std::string(key) + "'");
+  if (text.empty()) map.fail(map.node(key), "has nothing under '" + std::string(key) + "'");
   return text;
 }
 
@@ -97,7 +97,7 @@ std::string read_code(YamlMap& map, reports::KnownFailure::Kind kind) {
     return map.word("code", kSurvived).value_or(std::string(kSurvived[0]));
   }
   std::string code = map.required("code");
-  if (!ruling_code_named(code)) map.fail(map.node("code"), "knows no code '" + code + "'");
+  if (!ruling_code_named(code)) map.fail(map.node("code"), "has the unknown code '" + code + "'");
   return code;
 }
 
@@ -114,7 +114,7 @@ reports::KnownFailure read_known_failure(const YAML::Node& item, const std::stri
   const auto date = reports::date_named(expires);
   if (!date) {
     map.fail(map.node("expires"),
-             "wants a date such as 2026-01-31 under 'expires', not '" + expires + "'");
+             "needs a date such as 2026-01-31 under 'expires', not '" + expires + "'");
   }
   known.expires = *date;
   map.refuse_unknown();

@@ -23,7 +23,7 @@ struct Substitution {
 
 [[noreturn]] void refuse(const std::string& word, const std::string& why) {
   throw Error(Code::kUsage, "--rename '" + word + "' " + why +
-                                "; it is written as for sed, for example 's/^model\\.//'");
+                                "; write it as for sed, for example 's/^model\\.//'");
 }
 
 /// Takes the text up to the next delimiter off `rest`. A delimiter after a backslash is part of the
@@ -47,11 +47,11 @@ std::string take_part(std::string_view& rest, const std::string& word) {
 }
 
 Substitution substitution_of(const std::string& word) {
-  if (word.size() < 2 || word[0] != 's' || word[1] == '\\') refuse(word, "is no substitution");
+  if (word.size() < 2 || word[0] != 's' || word[1] == '\\') refuse(word, "is not a substitution");
   std::string_view rest = std::string_view(word).substr(2);
   const std::string pattern = take_part(rest, word);
   const std::string text = take_part(rest, word);
-  if (pattern.empty()) refuse(word, "matches nothing in particular: its expression is empty");
+  if (pattern.empty()) refuse(word, "has an empty expression");
   if (!rest.empty() && rest != "g") refuse(word, "ends in '" + std::string(rest) + "', not in 'g'");
   const Matches matches = rest.empty() ? Matches::kFirst : Matches::kAll;
   return {word, KeySubstitution(pattern, text, matches, "--rename '" + word + "':")};

@@ -21,7 +21,7 @@ constexpr std::uint64_t kReportBytesMax = std::uint64_t{1} << 30;
 void warn_of_unknown(const reports::UnknownField& field, const std::string& file,
                      std::ostream& err) {
   const std::string times = field.count == 1 ? "" : fmt::format(" ({} times)", field.count);
-  err << fmt::format("warning: {}: the unknown field '{}'{} is not read\n", file, field.path,
+  err << fmt::format("warning: {}: the unknown field '{}'{} was ignored\n", file, field.path,
                      times);
 }
 
@@ -60,9 +60,10 @@ reports::Submission read_submission(const std::string& argument, std::ostream& e
   } catch (const reports::ReadError& error) {
     submission.unreadable = without_file(error.what(), argument);
   } catch (const Error& error) {
-    submission.unreadable = error.code() == Code::kNotFound
-                                ? "is absent: there is no such file, nor a report.json in it"
-                                : "can't be read: " + error.message();
+    submission.unreadable =
+        error.code() == Code::kNotFound
+            ? "is missing: there is neither such a file nor a directory with a report.json"
+            : "can't be read: " + error.message();
   }
   return submission;
 }
@@ -91,10 +92,10 @@ std::vector<std::string> reports_named(const std::vector<std::string>& arguments
       if (fs::exists(entry.path() / "report.json")) found.insert(entry.path().string());
     }
     if (found.empty()) {
-      throw Error(
-          Code::kNotFound,
-          (option.empty() ? "" : option + ": ") + "there is no report.json, nor a folder with one",
-          {.file = argument});
+      throw Error(Code::kNotFound,
+                  (option.empty() ? "" : option + ": ") +
+                      "there is neither a report.json nor a folder with one",
+                  {.file = argument});
     }
     named.insert(named.end(), found.begin(), found.end());
   }

@@ -42,9 +42,9 @@ std::string words_for(const std::string& pattern, const RE2& wrong) {
   const bool lacking = wrong.error_code() == RE2::ErrorBadPerlOp ||
                        (wrong.error_code() == RE2::ErrorBadEscape &&
                         wrong.error_arg().size() == 2 && std::isdigit(wrong.error_arg()[1]) != 0);
-  std::string words = "is no regular expression: " + wrong.error() + ", at character " +
+  std::string words = "is not a valid regular expression: " + wrong.error() + ", at character " +
                       std::to_string(place_of_mistake(pattern, wrong) + 1);
-  if (lacking) words += "; backreferences and looking ahead or behind are not supported";
+  if (lacking) words += "; backreferences and lookaround are not supported";
   return words;
 }
 

@@ -38,7 +38,7 @@ std::string words_for(const TensorDiff& tensor) {
 /// Returns the name of a verdict as a kind of difference.
 std::string_view kind_of(DiffVerdict verdict) {
   return verdict == DiffVerdict::kDifferent    ? "value differs"
-         : verdict == DiffVerdict::kSameValues ? "same values, other dtype"
+         : verdict == DiffVerdict::kSameValues ? "same values, different dtype"
                                                : name_of(verdict);
 }
 
@@ -214,7 +214,7 @@ std::string words_for_counts(const DiffReport& report, const DiffCounts& counts,
   };
   add(report.objects_opaque, "of them as bytes");
   add(counts.count(DiffVerdict::kSameValues, DiffSubject::kTensors),
-      "of them of another dtype, by value");
+      "of them with different dtypes, by value");
   add(report.not_comparable(),
       bound == LayoutBound::kAccepted ? "not comparable and accepted" : "not comparable");
   add(report.not_known(), "not known");

@@ -120,7 +120,7 @@ reports::ScenarioResult verify_result(const std::string& path, const VerifyRepor
   }
   if (report.vacuous() && result.verdict == reports::Verdict::kPass) {
     result.verdict = reports::Verdict::kInconclusive;
-    result.reason = "the metadata names no tensor and no object";
+    result.reason = "the metadata names neither a tensor nor an object";
   }
   result.ranks.push_back(
       {.compared = report.tensors + report.objects, .elements = report.elements});

@@ -72,7 +72,7 @@ std::string defaults_text(const std::vector<driver::Scenario>& scenarios) {
   for (const auto& [said, names] : defaults.all()) {
     text += "  " + said + ": " + join_first(names, 3) + "\n";
   }
-  return text.empty() ? text : "\nwhat layouts leave unsaid:\n" + text;
+  return text.empty() ? text : "\ndefaults that the layouts leave unstated:\n" + text;
 }
 
 std::string status_text(const driver::RunProgress& progress, double seconds) {

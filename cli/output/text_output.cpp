@@ -18,7 +18,7 @@ void require_text_place(const std::string& path, const std::string& what) {
   };
   std::error_code unknown;
   const fs::path folder = fs::path(path).parent_path();
-  if (!folder.empty() && !fs::is_directory(folder, unknown)) refuse("its folder is not there");
+  if (!folder.empty() && !fs::is_directory(folder, unknown)) refuse("its folder does not exist");
   const auto there = fs::status(path, unknown);
   if (fs::exists(there) && !fs::is_regular_file(there) && !fs::is_character_file(there)) {
     refuse("this is a directory or a pipe, not a file");

@@ -43,7 +43,7 @@ Tag take_tag(Bytes& wire) {
   const PeerWire whole(wire, kContribution);
   if (whole.empty()) whole.refuse("is empty");
   const auto tag = static_cast<Tag>(wire.back());
-  if (tag != Tag::kBytes && tag != Tag::kError) whole.refuse("is of no known kind");
+  if (tag != Tag::kBytes && tag != Tag::kError) whole.refuse("is of an unknown kind");
   wire.pop_back();
   return tag;
 }

@@ -20,13 +20,14 @@ std::string text_of(const Group& group) { return "{" + join(group.members(), " "
 void judge_against_metadata(GlobalRank rank, const GroupClaim& claim) {
   if (claim.group.size() != claim.laid_out.size()) {
     refuse(rank, claim,
-           "of " + std::to_string(claim.group.size()) + " ranks, and by its metadata it has " +
+           "of " + std::to_string(claim.group.size()) +
+               " ranks, but according to its metadata it has " +
                std::to_string(claim.laid_out.size()) + ": " + text_of(claim.laid_out));
   }
   if (claim.group != claim.laid_out) {
-    refuse(rank, claim, "and by its metadata it is " + text_of(claim.laid_out));
+    refuse(rank, claim, "but according to its metadata it is " + text_of(claim.laid_out));
   }
-  if (!claim.group.rank_of(rank)) refuse(rank, claim, "of which it is no member");
+  if (!claim.group.rank_of(rank)) refuse(rank, claim, "of which it is not a member");
 }
 
 /// Assigns a number to each distinct list of ranks. Two groups are equal if their lists have the
@@ -53,14 +54,14 @@ void judge_between(const std::map<GlobalRank, std::map<std::string, Idea>>& all,
   for (const GlobalRank member : mine.claim->group.members()) {
     const auto peer = all.find(member);
     const std::string who = "rank " + std::to_string(member.value);
-    if (peer == all.end()) refuse(rank, *mine.claim, "and " + who + " has no part in this");
+    if (peer == all.end()) refuse(rank, *mine.claim, "and " + who + " does not take part in this");
     const auto theirs = peer->second.find(name);
     if (theirs == peer->second.end()) {
       refuse(rank, *mine.claim, "and " + who + " has no such group");
     }
     if (theirs->second.list != mine.list) {
       refuse(rank, *mine.claim,
-             "and " + who + " takes it for " + text_of(theirs->second.claim->group));
+             "and " + who + " takes it to be " + text_of(theirs->second.claim->group));
     }
   }
 }

@@ -9,9 +9,9 @@ namespace {
 void require_member(const Group& group, GroupRank leader) {
   if (leader.value >= 0 && leader.value < group.size()) return;
   throw Error(Code::kCollectiveMismatch,
-              "group rank " + std::to_string(leader.value) + " is to be the leader of a group of " +
-                  std::to_string(group.size()) + " ranks, the first of which is " +
-                  std::to_string(group.member({0}).value));
+              "group rank " + std::to_string(leader.value) +
+                  " should be the leader of a group of " + std::to_string(group.size()) +
+                  " ranks, whose first is " + std::to_string(group.member({0}).value));
 }
 
 /// Checks that the leader, and only the leader, did the leader's work. Throws otherwise.
@@ -21,10 +21,10 @@ void require_one_answer(const Group& group, GroupRank leader, const std::vector<
   const bool answered = !all[static_cast<std::size_t>(leader.value)].empty();
   if (answered && silent == group.size() - 1) return;
   throw Error(Code::kCollectiveMismatch, "rank " + std::to_string(group.member(leader).value) +
-                                             " is taken for the leader of its group, and " +
+                                             " is taken to be the leader of its group, but " +
                                              std::to_string(group.size() - silent) +
                                              " ranks did the leader's work" +
-                                             (answered ? "" : ", not this one among them"));
+                                             (answered ? "" : ", and it was not one of them"));
 }
 
 }  // namespace

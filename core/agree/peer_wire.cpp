@@ -6,7 +6,7 @@ namespace reprise {
 
 ByteSpan PeerWire::bytes(std::uint64_t size) {
   if (size > rest_.size()) {
-    refuse("claims " + std::to_string(size) + " bytes and has " + std::to_string(rest_.size()) +
+    refuse("claims " + std::to_string(size) + " bytes but has " + std::to_string(rest_.size()) +
            " left");
   }
   const ByteSpan taken = rest_.first(size);
@@ -17,7 +17,7 @@ ByteSpan PeerWire::bytes(std::uint64_t size) {
 std::uint64_t PeerWire::count(std::uint64_t each) {
   const auto entries = number<std::uint64_t>();
   if (entries > rest_.size() / each) {
-    refuse("claims " + std::to_string(entries) + " entries and has " +
+    refuse("claims " + std::to_string(entries) + " entries but has " +
            std::to_string(rest_.size()) + " bytes left");
   }
   return entries;

@@ -45,7 +45,7 @@ void agree_on_options(Communicator& group, const std::function<std::vector<Named
     while (at + 1 < own.size() && first[at] == other[at]) ++at;
     throw Error(Code::kUsage, "option '" + own[at].name + "' is '" + first[at] +
                                   "' on the first rank and '" + other[at] + "' on rank " +
-                                  std::to_string(rank) + "; all ranks give the same options");
+                                  std::to_string(rank) + "; all ranks must pass the same options");
   }
 }
 

@@ -41,7 +41,8 @@ Verification verify(Job& job, const std::string& directory, Progress* progress) 
 DiffSummary diff(Job& job, const std::string& left, const std::string& right, Progress* progress) {
   const Ports ports = job.ports();
   if (!ports.device.host_memory()) {
-    throw Error(Code::kUnsupported, "diff compares in host memory; give it a job that has that");
+    throw Error(Code::kUnsupported,
+                "diff compares in host memory; pass a job whose device is the host");
   }
   Checkpoint a = Checkpoint::open(ports.store, left);
   Checkpoint b = Checkpoint::open(ports.store, right);

@@ -26,7 +26,7 @@ void agree_on(const JobState& job, const LoadOptions& options, const std::functi
     job.own.device->use_stream(options.stream);
     if (options.staging_bytes < kLeastStaging) {
       throw Error(Code::kUsage, "staging_bytes: a load needs at least " +
-                                    std::to_string(kLeastStaging) + ", not " +
+                                    std::to_string(kLeastStaging) + " bytes, not " +
                                     std::to_string(options.staging_bytes));
     }
     return {{"directory", options.directory},

@@ -34,12 +34,12 @@ void require_possible(const SaveOptions& options, const StateDict& state) {
     refuse("step: " + std::to_string(*options.step) + " is negative");
   }
   if (options.staging_bytes.value_or(kLeastToSave) < kLeastToSave) {
-    refuse("staging_bytes: a save needs at least " + std::to_string(kLeastToSave) + ", not " +
-           std::to_string(*options.staging_bytes) + "; leave it out for the usual amount");
+    refuse("staging_bytes: a save needs at least " + std::to_string(kLeastToSave) + " bytes, not " +
+           std::to_string(*options.staging_bytes) + "; leave this option out for the default size");
   }
   static_cast<void>(StepNames(options.step_names));  // throws if it names no step
   if (options.keep && !options.step) {
-    refuse("keep: it counts iterations, so the save needs a step");
+    refuse("keep: this option counts iterations, so the save needs a step");
   }
   if (state.common.as<Dict>() == nullptr && !state.common.is_none()) {
     refuse("common: the common state is neither a dict nor None");
@@ -54,7 +54,7 @@ void require_same_form(Store& store, const SaveOptions& options) {
   if (options.step) {
     if (!store.stat(join_path(directory, std::string(kMetadataFile)))) return;
     refuse("step: '" + store.display(directory) +
-           "' is a checkpoint itself and takes no iterations; name another directory");
+           "' is itself a checkpoint and cannot hold iterations; name another directory");
   }
   if (!store.stat(directory)) return;
   const bool replaces = holds_metadata(store, directory);
@@ -133,7 +133,7 @@ SaveInFlight JobAccess::in_flight(std::unique_ptr<Flight> flight) {
 
 Flight& JobAccess::flight(SaveInFlight& save) {
   if (save.flight_) return *save.flight_;
-  refuse("save: it was moved from; another object is that save now");
+  refuse("save: it was moved from; use the object that it was moved to");
 }
 
 void SaveInFlight::wait_for_staging() { JobAccess::flight(*this).save.wait_for_staging(); }

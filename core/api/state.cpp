@@ -14,7 +14,7 @@ namespace {
 
 GroupRank member_of(const Mesh& mesh, GlobalRank rank) {
   if (const auto member = mesh.members().rank_of(rank)) return *member;
-  throw Error(Code::kLayoutMismatch, "this rank is no member of the mesh", {.rank = rank});
+  throw Error(Code::kLayoutMismatch, "this rank is not a member of the mesh", {.rank = rank});
 }
 
 [[noreturn]] void refuse(const std::string& what, const std::string& key) {
@@ -22,13 +22,13 @@ GroupRank member_of(const Mesh& mesh, GlobalRank rank) {
 }
 
 void require_dtype(DType dtype, const std::string& key) {
-  if (static_cast<std::size_t>(dtype) >= all_dtypes().size()) refuse("this is no dtype", key);
+  if (static_cast<std::size_t>(dtype) >= all_dtypes().size()) refuse("this is not a dtype", key);
 }
 
 /// Adds the leaf unless something is stored under its key.
 void add_tensor(StateContent& content, TensorLeaf leaf) {
   if (content.object_keys.contains(leaf.key) || !content.tensor_keys.insert(leaf.key).second) {
-    refuse("the state has it already", leaf.key);
+    refuse("the state already has this key", leaf.key);
   }
   content.tensors.push_back(std::move(leaf));
 }
@@ -36,7 +36,7 @@ void add_tensor(StateContent& content, TensorLeaf leaf) {
 void add_object(StateContent& content, ObjectLeaf leaf) {
   const std::string key = stored_key(leaf);
   if (content.tensor_keys.contains(key) || !content.object_keys.insert(key).second) {
-    refuse("the state has it already", leaf.key);
+    refuse("the state already has this key", leaf.key);
   }
   auto& known = leaf.is_plain() ? content.bytes : content.first_object;
   known.try_emplace(leaf.key, content.objects.size());
@@ -48,15 +48,15 @@ Piece piece_of(const TensorPart& part, const Dims& shape, const std::string& key
   const bool strided = !part.strides.empty();
   if (box.offset.size() != shape.size() || box.extent.size() != shape.size() ||
       (strided && part.strides.size() != shape.size())) {
-    refuse("a part has another number of dimensions than the shape " + to_string(shape), key);
+    refuse("a part must have as many dimensions as the shape " + to_string(shape), key);
   }
   if (std::any_of(part.strides.begin(), part.strides.end(), [](auto by) { return by < 0; })) {
     refuse("a part has the strides " + to_string(part.strides) + "; none may be negative", key);
   }
   const auto elements = checked_volume(box.extent);
-  if (!elements) refuse("a part has the extent " + to_string(box.extent), key);
+  if (!elements) refuse("a part has the impossible extent " + to_string(box.extent), key);
   if (part.data == nullptr && *elements != 0) {
-    refuse("no memory is given for the rank's part", key);
+    refuse("no memory was passed for this rank's part", key);
   }
   return strided ? Piece{box, 0, part.strides} : contiguous_piece(box);
 }
@@ -136,7 +136,7 @@ const Bytes& State::bytes(const std::string& key) const {
 }
 
 void State::set_path(const std::string& key, KeyPath path) {
-  if (path.empty()) refuse("a path has at least one step", key);
+  if (path.empty()) refuse("a path needs at least one step", key);
   StateAccess::content(*this).paths.insert_or_assign(key, std::move(path));
 }
 

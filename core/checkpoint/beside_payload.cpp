@@ -31,7 +31,7 @@ class Finder {
  private:
   void look_into(const std::string& directory, int depth) {
     if (depth > kDepthMax) {
-      throw Error(Code::kLimit, "directories within directories, too deep",
+      throw Error(Code::kLimit, "directories are nested too deeply",
                   {.file = store_.display(path_of(directory))});
     }
     for (const Entry& entry : store_.list(path_of(directory))) {

@@ -170,7 +170,7 @@ std::unique_ptr<ItemSource> Checkpoint::slice(const std::string& key, FileIndex 
     const std::uint64_t size = file(index).size();
     if (!range.fits(size)) {
       throw Error(Code::kTornFile, "the metadata claims " + std::to_string(range.size) +
-                                       " bytes here, and the file ends at " + std::to_string(size));
+                                       " bytes here, but the file ends at " + std::to_string(size));
     }
   } catch (const Error& error) {
     throw error.within(place);
@@ -190,13 +190,13 @@ TensorItem Checkpoint::tensor_item(const StoredTensor& tensor, const StoredChunk
   if (item.dtype != tensor.dtype) {
     archive.source().fail(Code::kDtypeDrift,
                           "the item holds " + std::string(name_of(item.dtype)) +
-                              ", and the metadata says " + std::string(name_of(tensor.dtype)),
+                              ", but the metadata says " + std::string(name_of(tensor.dtype)),
                           0);
   }
   if (!(item.size == chunk.box.extent)) {
     archive.source().fail(Code::kExtentMismatch,
                           "the item holds a tensor of shape " + to_string(item.size) +
-                              ", and the metadata says " + to_string(chunk.box.extent),
+                              ", but the metadata says " + to_string(chunk.box.extent),
                           0);
   }
   return item;
@@ -289,8 +289,9 @@ bool Checkpoint::lost_common() const {
 void Checkpoint::require_common_if_megatron() const {
   if (!lost_common()) return;
   throw Error(Code::kNotStored,
-              "the common state is gone: " + std::string(kBackendFile) + " is there, and neither " +
-                  std::string(kCommonFile) + " nor " + std::string(kCommonObjectKey),
+              "the common state is missing: " + std::string(kBackendFile) +
+                  " exists, but neither " + std::string(kCommonFile) + " nor " +
+                  std::string(kCommonObjectKey),
               {.file = store_->display(join_path(location_.directory, std::string(kCommonFile)))});
 }
 
@@ -316,8 +317,8 @@ bool Checkpoint::metadata_is_in_place() const {
 void Checkpoint::require(bool in_place) const {
   if (in_place) return;
   throw Error(Code::kStaleMetadata,
-              "another checkpoint took its place, or it was removed, while it was read: what was "
-              "read may be of both; read it again",
+              "it was replaced or removed while it was being read, so what was read may mix two "
+              "checkpoints; read it again",
               {.file = store_->display(location_.directory)});
 }
 

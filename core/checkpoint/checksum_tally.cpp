@@ -142,8 +142,8 @@ Findings ChecksumTally::findings() const {
     all.push_back({Severity::kNote, Code::kChecksum,
                    "all of " + with_commas(records_off) +
                        (every ? " records" : " records of elements") + which +
-                       " have 0 for a checksum: the writer had them switched off, so flipped bits "
-                       "cannot be seen"});
+                       " have 0 as their checksum: the writer had checksums switched off, so "
+                       "flipped bits cannot be detected"});
   }
   return all;
 }

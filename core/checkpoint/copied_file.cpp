@@ -31,12 +31,12 @@ void confirm_written(Store& store, const std::string& path, const WrittenContent
   if (size != written.bytes) {
     throw Error(Code::kIo,
                 "the store reported that " + with_commas(written.bytes) +
-                    " bytes of this file were written, and it has " + with_commas(size),
+                    " bytes of this file were written, but it has " + with_commas(size),
                 {.file = store.display(path)});
   }
   const auto at_step = [&progress, &path] { progress.go(path, 0); };
   if (digest_of_file(store, path, at_step) == written.sha256) return;
-  throw Error(Code::kIo, "this file was written, and other bytes are read back from it",
+  throw Error(Code::kIo, "this file was written, but other bytes were read back from it",
               {.file = store.display(path)});
 }
 

@@ -69,8 +69,7 @@ std::optional<Error> safetensors_in(const Checkpoint& checkpoint) {
       return Error(
           Code::kUnsupported,
           "the tensors were saved as safetensors (SerializationFormat.SAFETENSORS), and torch "
-          "itself does not load such a checkpoint: safetensors.torch.load(open(FILE, "
-          "'rb').read()[" +
+          "itself cannot load such a checkpoint: safetensors.torch.load(open(FILE, 'rb').read()[" +
               std::to_string(offset) +
               ":]) gives this file's tensors, which are one rank's part; save without it",
           {.key = tensor.key, .file = checkpoint.display(chunk.file), .offset = offset});

@@ -128,7 +128,7 @@ std::optional<ForeignFormat> foreign_at(Store& store, const std::string& path) {
   const auto parent = path.substr(0, path.size() - name.size());
   if (is_part_of_checkpoint(name)) {
     throw Error(Code::kNotFound,
-                "a checkpoint is a directory, and this is a file of one; name the directory: " +
+                "a checkpoint is a directory, but this is a file in one; name the directory: " +
                     store.display(parent),
                 place);
   }
@@ -140,7 +140,7 @@ std::optional<ForeignFormat> foreign_at(Store& store, const std::string& path) {
   if (const auto foreign = foreign_file_of(name, first, beside)) {
     throw Error(Code::kUnsupported, foreign->message(), place);
   }
-  throw Error(Code::kNotFound, "a checkpoint is a directory, and this is a file", place);
+  throw Error(Code::kNotFound, "a checkpoint is a directory, but this is a file", place);
 }
 
 /// Returns the first few of the names, the highest number first.
@@ -162,7 +162,7 @@ void refuse_root_of_verl(Store& store, const std::string& root, const Tracker& t
   const Below below = checkpoints_below(store, directory, kRootLevels);
   if (!below.found.empty()) {
     throw Error(Code::kNotFound,
-                "a checkpoint of verl, whose parts are checkpoints of their own: " +
+                "a verl checkpoint, whose parts are separate checkpoints: " +
                     first_of(below.found) + "; name one of them, for example " +
                     store.display(join_path(directory, below.found.front())),
                 place);
@@ -171,7 +171,7 @@ void refuse_root_of_verl(Store& store, const std::string& root, const Tracker& t
     throw Error(Code::kUnsupported, foreign->message(), place);
   }
   throw Error(Code::kTrackerDangling,
-              "a root of verl: the tracker names " + name + ", which has no checkpoint", place);
+              "a verl root: the tracker names " + name + ", which contains no checkpoint", place);
 }
 
 /// Returns what the tracker could name instead.
@@ -183,8 +183,8 @@ std::string words_for_others(Store& store, const std::string& root) {
       names.push_back(entry.name);
     }
   }
-  if (names.empty()) return "no other iteration is there";
-  return "there are: " + first_of(std::move(names)) +
+  if (names.empty()) return "there is no other iteration";
+  return "available: " + first_of(std::move(names)) +
          "; name the directory of one of them, or repair the tracker";
 }
 
@@ -206,7 +206,7 @@ Location follow_tracker(Store& store, const std::string& root, const std::string
   }
   throw Error(Code::kTrackerDangling,
               "the tracker names " + directory_of(entry) + ", which " +
-                  (there ? "holds no .metadata" : "is not there") + "; " +
+                  (there ? "has no .metadata" : "does not exist") + "; " +
                   words_for_others(store, root),
               {.file = store.display(tracker)});
 }
@@ -222,7 +222,7 @@ std::string words_without_tracker(const std::vector<std::string>& below) {
 std::string words_for_searched(const Below& below) {
   if (below.all) return ", and none below it";
   return ", and none in the " + with_commas(below.looked_at) + " directories up to " +
-         std::to_string(kJobLevels) + " levels below it; there are more, which were not looked at";
+         std::to_string(kJobLevels) + " levels below it; deeper directories were not searched";
 }
 
 [[noreturn]] void fail_without_checkpoint(Store& store, const std::string& path) {
@@ -236,14 +236,14 @@ std::string words_for_searched(const Below& below) {
     std::vector<std::string> names = below.found;
     const auto newest = std::max_element(names.begin(), names.end(), in_natural_order);
     throw Error(Code::kNotFound,
-                "no checkpoint by itself" + words_without_tracker(names) +
-                    ", but these below it are: " + first_of(names) +
+                "not itself a checkpoint" + words_without_tracker(names) +
+                    ", but it contains these checkpoints: " + first_of(names) +
                     "; name one of them, for example " + store.display(join_path(path, *newest)),
                 place);
   }
   if (foreign) throw Error(Code::kUnsupported, foreign->message(), place);
   throw Error(Code::kNotFound,
-              "no checkpoint: neither .metadata, nor __<rank>.metadata, nor " +
+              "not a checkpoint: neither .metadata, nor __<rank>.metadata, nor " +
                   std::string(kTrackerFile) + " in this directory" + words_for_searched(below),
               place);
 }
@@ -275,7 +275,7 @@ Location locate(Store& store, const std::string& path, const StepNames& names) {
   const auto found = store.stat(path);
   if (!found) {
     if (const auto copy = replaced_copy(store, path)) return {*copy, step_in_name(path), {}};
-    throw Error(Code::kNotFound, "nothing is there", {.file = store.display(path)});
+    throw Error(Code::kNotFound, "it does not exist", {.file = store.display(path)});
   }
   if (!found->directory) fail_at_file(store, path);
   if (!metadata_names(store, path).empty()) {

@@ -102,7 +102,7 @@ class ObjectDiffer {
     known->second = false;
     report_.objects.push_back({.key = base,
                                .verdict = DiffVerdict::kNotComparable,
-                               .reason = "bound to its layout: grid " + join(left, ", ") +
+                               .reason = "depends on the layout: grid " + join(left, ", ") +
                                          " in A, grid " + join(right, ", ") + " in B"});
     return false;
   }
@@ -124,7 +124,7 @@ class ObjectDiffer {
       if (result.verdict == DiffVerdict::kDifferent && is_optimizer_group(key) &&
           sides_.layouts_apart().in_any_way) {
         result.verdict = DiffVerdict::kNotComparable;
-        result.reason = "bound to its layout, and the layouts differ";
+        result.reason = "depends on the layout, and the layouts differ";
       }
       count(result);
     }
@@ -192,7 +192,7 @@ class ObjectDiffer {
       if (!side->lost_common()) continue;
       report_.damage.push_back({Severity::kError,
                                 Code::kNotStored,
-                                "the common state is gone",
+                                "the common state is missing",
                                 {},
                                 side->store().display(side->location().directory)});
     }

@@ -34,7 +34,7 @@ DiffVerdict judge_pair(const Pair& pair, const DiffSeams& seams, const DiffOptio
 /// Returns why tensors of different types were not compared although the caller wants values
 /// compared.
 std::string words_without_type(const TensorDiff& result) {
-  return "no type has all values of " + std::string(name_of(result.left->dtype)) + " and " +
+  return "no type can hold all values of " + std::string(name_of(result.left->dtype)) + " and " +
          std::string(name_of(result.right->dtype));
 }
 
@@ -160,7 +160,7 @@ void excuse_other_buckets(DiffSides& sides, TensorDiff& result) {
             .verdict = DiffVerdict::kNotComparable,
             .left = result.left,
             .right = result.right,
-            .reason = "bound to its layout: buckets of another model-parallel layout"};
+            .reason = "depends on the layout: buckets of another model-parallel layout"};
 }
 
 void count(const TensorDiff& result, DiffReport& report) {

@@ -23,7 +23,8 @@ bool same_bytes(ItemSource& left, ItemSource& right) {
 void judge_bytes(bool same, const std::string& why, ObjectDiff& result) {
   result.opaque = true;
   result.verdict = same ? DiffVerdict::kSame : DiffVerdict::kNotKnown;
-  result.reason = (same ? "compared as bytes: " : "other bytes, which are not interpreted: ") + why;
+  result.reason =
+      (same ? "compared as bytes: " : "different bytes, which are not interpreted: ") + why;
 }
 
 void judge_items(const ReadItem& left, const ReadItem& right, const DiffOptions& options,
@@ -44,7 +45,7 @@ void doubt_left_out(const ReadItem& left, const ReadItem& right, ObjectDiff& res
   if (result.verdict != DiffVerdict::kSame || what.empty()) return;
   if (same_bytes(left.source, right.source)) return;
   result.verdict = DiffVerdict::kNotKnown;
-  result.reason = "the same value, and other bytes that are no part of it: " + what;
+  result.reason = "the same value, but different bytes outside of it: " + what;
 }
 
 }  // namespace reprise

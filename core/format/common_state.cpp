@@ -8,7 +8,8 @@ namespace {
 
 void require_dict(const Value& value, const ErrorPlace& place) {
   if (value.as<Dict>() == nullptr) {
-    throw Error(Code::kTornFile, "the common state is no dict but " + to_string(value, 40), place);
+    throw Error(Code::kTornFile, "the common state is not a dict but " + to_string(value, 40),
+                place);
   }
 }
 
@@ -27,7 +28,7 @@ BytesItem read_common_object(ByteSpan bytes, const ErrorPlace& place) {
   if (list == nullptr || list->size() != 1) {
     throw Error(
         Code::kTornFile,
-        "the common state's object is no list of one entry but " + to_string(*item.value, 40),
+        "the common state's object is not a list of one entry but " + to_string(*item.value, 40),
         place);
   }
   Value state = std::move(list->front());

@@ -92,7 +92,7 @@ const std::vector<Format>& formats() {
        {"metadata.pkl"},
        Proof::kNearest,
        "*_#.pt"},
-      {"a local checkpoint of NVRx, with a file for each rank", kByItsJob, {"iter_#_#_local.pt"}},
+      {"a local checkpoint of NVRx, with one file per rank", kByItsJob, {"iter_#_#_local.pt"}},
       {"an Orbax checkpoint",
        "restore it with Orbax, and save the arrays as torch tensors with "
        "torch.distributed.checkpoint.save",
@@ -113,7 +113,7 @@ const std::vector<Format>& formats() {
       {"safetensors files", kByLoadFile, {"*.safetensors"}},
       {"an archive of NeMo", kByUnpacking, {"*.nemo"}},
       {"the context of a NeMo checkpoint, without its weights",
-       "the weights belong into a directory 'weights' beside 'context', and are not here",
+       "the weights should be in a directory 'weights' beside 'context', but they are not there",
        {"context/io.json", "context/model.yaml", "io.json"}},
       {"checkpoint files of Lightning", kByTorch, {"*.ckpt"}},
       {"files of single ranks",
@@ -198,7 +198,7 @@ bool has_text(ByteSpan bytes, std::string_view what) {
 
 std::string ForeignFormat::message() const {
   return std::string(name) + (sign.empty() ? "" : " (" + sign + ")") +
-         ", and only torch_dist checkpoints are read, which have a .metadata; " +
+         ", and only torch_dist checkpoints are supported, which have a .metadata; " +
          std::string(advice);
 }
 

@@ -40,7 +40,7 @@ bool plain_name(std::string_view name) {
 FileDigest read_entry(const std::string& name, const nlohmann::json& value,
                       const ErrorPlace& place) {
   if (!plain_name(name)) {
-    throw Error(Code::kPathEscape, "'" + name + "' is no name of a file beside the manifest",
+    throw Error(Code::kPathEscape, "'" + name + "' is not the name of a file beside the manifest",
                 place);
   }
   const auto* text = value.get_ptr<const std::string*>();

@@ -33,9 +33,10 @@ Json parse_json_object(ByteSpan bytes, const ErrorPlace& place, std::uint64_t si
   } catch (const Json::parse_error& error) {
     ErrorPlace at = place;
     at.offset = place.offset.value_or(0) + (error.byte > 0 ? error.byte - 1 : 0);
-    throw Error(Code::kTornFile, "this is no JSON document", at);
+    throw Error(Code::kTornFile, "this is not a JSON document", at);
   } catch (const Json::out_of_range& error) {  // a number is too large for a double
-    throw Error(Code::kTornFile, "this is no JSON document: " + std::string(error.what()), place);
+    throw Error(Code::kTornFile, "this is not a JSON document: " + std::string(error.what()),
+                place);
   }
   if (!document.is_object()) {
     throw Error(Code::kTornFile, "a JSON object is expected here", place);

@@ -33,24 +33,24 @@ NodeId Objects::attributes_of(NodeId node) const {
 Chain Objects::entries(NodeId node, const char* what) const {
   if (node != kNoNode && graph_.kind(node) == Kind::kDict) return graph_.chain(node);
   if (type_name(node) == "OrderedDict") return graph_.instance(node).dict_items;
-  fail(Code::kTornFile, std::string(what) + " is no dict");
+  fail(Code::kTornFile, std::string(what) + " is not a dict");
 }
 
 Chain Objects::list(NodeId node, const char* what) const {
   if (node != kNoNode && graph_.kind(node) == Kind::kList) return graph_.chain(node);
-  fail(Code::kTornFile, std::string(what) + " is no list");
+  fail(Code::kTornFile, std::string(what) + " is not a list");
 }
 
 std::string_view Objects::text(NodeId node, const char* what) const {
   if (node == kNoNode || graph_.kind(node) != Kind::kText) {
-    fail(Code::kTornFile, std::string(what) + " is no string");
+    fail(Code::kTornFile, std::string(what) + " is not a string");
   }
   return graph_.text(node);
 }
 
 std::int64_t Objects::count(NodeId node, const char* what) const {
   if (node == kNoNode || graph_.kind(node) != Kind::kInteger) {
-    fail(Code::kTornFile, std::string(what) + " is no integer of 64 bits");
+    fail(Code::kTornFile, std::string(what) + " is not a 64-bit integer");
   }
   if (graph_.integer(node) < 0) {
     fail(Code::kTornFile,

@@ -123,7 +123,7 @@ class TablesReader {
     const std::string_view type = objects_.type_name(root_);
     if (type != "Metadata" && type != "MCoreMetadata") {
       objects_.fail(Code::kTornFile,
-                    "the pickle holds no checkpoint metadata but " +
+                    "the pickle does not hold checkpoint metadata but " +
                         std::string(type.empty() ? name_of(graph_.kind(root_)) : type));
     }
     const auto [keys, planner, storage, meta, version, mcore, plans] =
@@ -205,7 +205,8 @@ std::string TablesReader::text(NodeId node, const char* what) {
 void TablesReader::charge_text(std::size_t bytes, NodeId at) {
   const std::size_t cost = bytes + 16;
   if (cost > text_budget_) {
-    objects_.fail(Code::kLimit, "the metadata repeats text out of proportion to its size", at);
+    objects_.fail(Code::kLimit,
+                  "the metadata repeats text far more often than its size can justify", at);
   }
   text_budget_ -= cost;
 }
@@ -215,7 +216,7 @@ void TablesReader::check_length(NodeId text, const char* what) {
   if (length <= kNameBytesMax) return;
   objects_.fail(Code::kUnsupported,
                 std::string(what) + " of " + std::to_string(length) + " bytes; at most " +
-                    std::to_string(kNameBytesMax) + " are read",
+                    std::to_string(kNameBytesMax) + " are supported",
                 text);
 }
 
@@ -243,7 +244,7 @@ void TablesReader::read_key(NodeId key, NodeId value) {
   current_key_ = key;
   const std::string_view type = objects_.type_name(value);
   if (tensor_index_.find(key) || object_index_.find(key)) {
-    objects_.fail(Code::kTornFile, "the key " + shown(key) + " stands twice", key);
+    objects_.fail(Code::kTornFile, "the key " + shown(key) + " occurs twice", key);
   }
   if (type == "TensorStorageMetadata") {
     tensor_index_.add(key, static_cast<std::uint32_t>(tables_.tensors.size()));
@@ -341,7 +342,7 @@ void TablesReader::read_properties(NodeId properties, StoredTensor& tensor) {
   if (!dtype) {
     objects_.fail(Code::kUnsupported,
                   "tensor " + shown(current_key_) + " has elements of type " +
-                      std::string(name.name) + ", which is not handled",
+                      std::string(name.name) + ", which is not supported",
                   current_key_);
   }
   if (objects_.type_name(fields[1]) == "_get_layout") {
@@ -393,7 +394,7 @@ void TablesReader::read_mcore(NodeId key, NodeId value) {
   check_volume(original, key);
   if (!found) {
     notes_.add("mcore_data without a tensor",
-               "mcore_data speaks of " + shown(key) + ", which is no tensor here");
+               "mcore_data mentions " + shown(key) + ", which is not a tensor here");
     return;
   }
   tables_.tensors[*found].original_shape = original;
@@ -494,7 +495,7 @@ void TablesReader::refuse_transforms(NodeId transforms) {
     objects_.fail(Code::kUnsupported,
                   "items are stored through the stream transform " +
                       std::string(objects_.text(transform, "a transform").substr(0, 64)) +
-                      ", which is not handled: save without it",
+                      ", which is not supported: save without it",
                   transform);
   });
 }
@@ -503,9 +504,9 @@ void TablesReader::read_planner_data(NodeId planner) {
   const bool dict =
       graph_.kind(planner) == Kind::kDict || objects_.type_name(planner) == "OrderedDict";
   if (!dict) {
-    objects_.fail(Code::kUnsupported,
-                  "planner_data is no dict but " + std::string(name_of(graph_.kind(planner))) +
-                      ": what a planner of one's own leaves there is not handled");
+    objects_.fail(Code::kUnsupported, "planner_data is not a dict but " +
+                                          std::string(name_of(graph_.kind(planner))) +
+                                          ": what a custom planner stores there is not supported");
   }
   objects_.each_entry(planner, "planner_data",
                       [this](NodeId key, NodeId path) { read_planner(key, path); });
@@ -515,13 +516,13 @@ void TablesReader::read_planner(NodeId key, NodeId path) {
   const auto own = [&](const char* what) {
     objects_.fail(Code::kUnsupported,
                   "planner_data holds " + std::string(what) +
-                      ": what a planner of one's own leaves there is not handled",
+                      ": what a custom planner stores there is not supported",
                   key);
   };
   PlannerEntry entry;
-  if (graph_.kind(key) != Kind::kText) own("a key that is no text");
+  if (graph_.kind(key) != Kind::kText) own("a key that is not a string");
   if (graph_.kind(path) != Kind::kTuple && graph_.kind(path) != Kind::kList) {
-    own("an entry that is no path");
+    own("an entry that is not a path");
   }
   if (!planner_index_.add(key, 0)) {
     objects_.fail(Code::kTornFile, "planner_data has the key " + shown(key) + " twice", key);
@@ -534,7 +535,7 @@ void TablesReader::read_planner(NodeId key, NodeId path) {
     } else if (graph_.kind(step) == Kind::kText) {
       entry.path.emplace_back(text(step, "a step of a path of planner_data"));
     } else {
-      own("a path with a step that is neither text nor position");
+      own("a path with a step that is neither a string nor an index");
     }
   });
   tables_.planner_data.push_back(std::move(entry));
@@ -544,7 +545,7 @@ void TablesReader::read_storage_meta(NodeId meta) {
   const std::string_view type = objects_.type_name(meta);
   if (type != "StorageMeta") {  // torch sets an attribute of it, which most other types refuse
     objects_.fail(Code::kTornFile,
-                  "storage_meta is no StorageMeta: " +
+                  "storage_meta is not a StorageMeta: " +
                       std::string(type.empty() ? name_of(graph_.kind(meta)) : type));
   }
   const auto [id, save_id] = objects_.attributes<2>(meta, {"checkpoint_id", "save_id"});

@@ -230,7 +230,7 @@ class RankMerger {
     const auto add = [&keys](const std::string& key) {
       if (keys.insert(key).second) return;
       throw Error(Code::kUnsupported,
-                  "a key of one rank is what the item of another rank would be called here",
+                  "a key of one rank equals the name that another rank's item would get here",
                   {.key = key});
     };
     for (const auto& tensor : merged_.catalog.tensors) add(tensor.key);

@@ -14,9 +14,10 @@ constexpr std::array<std::string_view, 3> kReserved = {".saving", ".replaced", "
 constexpr std::size_t kDigitsMax = 18;  // each number of so many digits is an int64
 
 [[noreturn]] void refuse(const std::string& pattern) {
-  throw Error(Code::kUsage, "step_names: '" + pattern +
-                                "' is no name with one number; write %d, or %07d for a number of "
-                                "at least 7 digits, as in step-%d");
+  throw Error(Code::kUsage,
+              "step_names: '" + pattern +
+                  "' does not contain exactly one number; write %d, or %07d for a number of "
+                  "at least 7 digits, as in step-%d");
 }
 
 }  // namespace

@@ -52,14 +52,14 @@ void check_description(const TensorDescription& tensor, const Record& storage,
   if (elements_fall_together(tensor.shape, tensor.strides)) {
     source.fail(Code::kUnsupported,
                 "shape " + to_string(tensor.shape) + " with strides " + to_string(tensor.strides) +
-                    " puts several elements into one place, which is not handled: clone the tensor "
-                    "before saving",
+                    " stores several elements at the same address, which is not supported: clone "
+                    "the tensor before saving",
                 pickle_offset);
   }
   if (storage.size < static_cast<std::uint64_t>(tensor.storage_bytes())) {
     source.fail(Code::kExtentMismatch,
                 "record '" + storage.name + "' has " + std::to_string(storage.size) +
-                    " bytes, the tensor needs " + std::to_string(tensor.storage_bytes()),
+                    " bytes, but the tensor needs " + std::to_string(tensor.storage_bytes()),
                 storage.header_offset);
   }
 }

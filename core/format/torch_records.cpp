@@ -33,14 +33,14 @@ void check_archive_version(Archive& archive) {
   int version = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), version);
   if (error != std::errc{} || end != text.data() + text.size()) {
-    archive.source().fail(Code::kTornFile, "the record 'version' holds no number",
+    archive.source().fail(Code::kTornFile, "the record 'version' does not hold a number",
                           record->header_offset);
   }
   if (version < kVersionMin || version > kVersionMax) {
     archive.source().fail(Code::kUnsupported,
                           "archive version " + std::to_string(version) + "; versions " +
                               std::to_string(kVersionMin) + " to " + std::to_string(kVersionMax) +
-                              " are read",
+                              " are supported",
                           record->header_offset);
   }
 }
@@ -53,7 +53,7 @@ void check_alignment(Archive& archive) {
   const std::string_view text = as_text(bytes);
   const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
   if (!text.empty() && std::ranges::all_of(text, is_digit)) return;
-  archive.source().fail(Code::kTornFile, "the record '.storage_alignment' holds no number",
+  archive.source().fail(Code::kTornFile, "the record '.storage_alignment' does not hold a number",
                         record->header_offset);
 }
 void check_serialization_id(Archive& archive) {

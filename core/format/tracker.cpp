@@ -38,8 +38,8 @@ Tracker read_tracker(ByteSpan bytes, const ErrorPlace& place) {
   if (!step) {
     ErrorPlace at = place;
     at.offset = place.offset.value_or(0) + first;
-    throw Error(Code::kTornFile, "a tracker holds an iteration or 'release', and this is neither",
-                at);
+    throw Error(Code::kTornFile,
+                "a tracker must hold an iteration or 'release', but this is neither", at);
   }
   return {step};
 }

@@ -55,7 +55,7 @@ const Row& row_of(DType dtype) {
   const auto index = static_cast<std::size_t>(dtype);
   if (index < kRows.size()) return kRows[index];
   throw Error(Code::kUsage, "dtype: " + std::to_string(index) +
-                                " is no element type; they are 0 to " +
+                                " is not an element type; element types are 0 to " +
                                 std::to_string(kRows.size() - 1));
 }
 

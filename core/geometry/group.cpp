@@ -15,7 +15,7 @@ Group::Group(std::vector<GlobalRank> members) : members_(std::move(members)) {
   const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
   if (twice != sorted.end()) {
     throw Error(Code::kLayoutMismatch,
-                "rank " + std::to_string(twice->value) + " stands twice in a group");
+                "rank " + std::to_string(twice->value) + " occurs twice in a group");
   }
   if (!sorted.empty() && sorted.front().value < 0) {
     throw Error(Code::kLayoutMismatch, "a group has a negative rank");
@@ -24,7 +24,8 @@ Group::Group(std::vector<GlobalRank> members) : members_(std::move(members)) {
 
 Group Group::world(std::int32_t size) {
   if (size < 0) {
-    throw Error(Code::kUsage, "size: a world of " + std::to_string(size) + " ranks; it has 0 to " +
+    throw Error(Code::kUsage, "size: a world of " + std::to_string(size) +
+                                  " ranks; it must have 0 to " +
                                   std::to_string(std::numeric_limits<std::int32_t>::max()));
   }
   std::vector<GlobalRank> members;

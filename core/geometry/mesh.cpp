@@ -26,14 +26,14 @@ Mesh::Mesh(std::vector<Axis> axes, Group members)
     : axes_(std::move(axes)), members_(std::move(members)) {
   if (product_of(axes_) != members_.size()) {
     throw Error(Code::kLayoutMismatch, "the axes multiply to " + std::to_string(product_of(axes_)) +
-                                           " and the mesh has " + std::to_string(members_.size()) +
+                                           " but the mesh has " + std::to_string(members_.size()) +
                                            " members");
   }
   std::int32_t stride = 1;
   for (std::size_t a = 0; a < axes_.size(); ++a) {
     for (std::size_t b = 0; b < a; ++b) {
       if (axes_[a].name == axes_[b].name) {
-        throw Error(Code::kLayoutMismatch, "axis " + axes_[a].name + " stands twice in a mesh");
+        throw Error(Code::kLayoutMismatch, "axis " + axes_[a].name + " occurs twice in a mesh");
       }
     }
     strides_.push_back(stride);

@@ -32,7 +32,7 @@ class Corners {
     if (((boxes.size() + 1) << dims_.size()) > kCornersMax || !number_faces(boxes)) {
       throw Error(Code::kLimit, "whether " + std::to_string(boxes.size()) + " boxes cut in " +
                                     std::to_string(dims_.size()) +
-                                    " dimensions tile a tensor is beyond what is checked");
+                                    " dimensions tile a tensor is too expensive to check");
     }
     corners_.reserve((boxes.size() + 1) << dims_.size());
     for (const Box& box : boxes) add(box, 0);

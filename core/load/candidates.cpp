@@ -39,7 +39,7 @@ std::vector<std::string> notes_on(Store& store, const std::string& root, const L
   const auto newest = listed_newest(store, root);
   if (!newest || newest->step <= *named.step) return {};
   return {"the tracker names " + name_in(named.directory) +
-          ", and a newer checkpoint stands beside it: " + name_in(newest->directory)};
+          ", but there is a newer checkpoint beside it: " + name_in(newest->directory)};
 }
 
 /// Names iterations newer than `loaded` that have no metadata. Some writers work under the final
@@ -52,7 +52,7 @@ std::vector<std::string> notes_on_unfinished(Store& store, const std::string& ro
     if (!own || one.committed || one.step <= loaded || store.list(one.directory).empty()) continue;
     notes.push_back(
         name_in(one.directory) +
-        " was passed over: it has no metadata, so its save died, or the metadata is lost");
+        " was passed over: it has no metadata; its save did not finish, or the metadata was lost");
   }
   return notes;
 }
@@ -126,11 +126,11 @@ void require_files(Checkpoint& checkpoint, GroupRank rank, std::int32_t ranks) {
        f += static_cast<std::size_t>(ranks)) {
     const auto file = static_cast<FileIndex>(f);
     const auto found = checkpoint.store().stat(checkpoint.path_of(file));
-    if (!found) throw Error(Code::kNotFound, "it is gone", {.file = checkpoint.display(file)});
+    if (!found) throw Error(Code::kNotFound, "it is missing", {.file = checkpoint.display(file)});
     if (found->size >= ends[f]) continue;
     throw Error(Code::kTornFile,
                 "the metadata claims " + std::to_string(ends[f]) +
-                    " bytes of this file, and it ends at " + std::to_string(found->size),
+                    " bytes of this file, but it ends at " + std::to_string(found->size),
                 {.file = checkpoint.display(file)});
   }
 }

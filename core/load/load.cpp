@@ -29,7 +29,7 @@ namespace reprise {
 namespace {
 
 constexpr std::string_view kSwitchedOff =
-    "checksums were not verified: the writer had them switched off, those of elements are 0";
+    "checksums were not verified: the writer had them switched off, and those of elements are 0";
 
 /// Checks that the chunks of each requested tensor tile the tensor; otherwise part of it would
 /// silently stay unfilled. Returns the number of requested tensors that are stored.
@@ -282,9 +282,10 @@ class Loading {
           throw Error(mismatch.code, mismatch.message, {.key = mismatch.key});
         }
         if (poisoned_.contains(mismatch.key)) {
-          throw Error(Code::kNotStored,
-                      "a newer checkpoint that was damaged has this tensor, and this one does not",
-                      {.key = mismatch.key, .file = checkpoint.location().directory});
+          throw Error(
+              Code::kNotStored,
+              "a newer checkpoint, which is damaged, has this tensor, but this one does not",
+              {.key = mismatch.key, .file = checkpoint.location().directory});
         }
         absent.push_back(mismatch.key);
       }
@@ -398,10 +399,11 @@ class Loading {
     filling.read_objects();
     end_phase(ports_.trace, phase::kObjects, {.items = filling.objects().size()});
     if (filling.unverified() > 0) {
-      remember_log(report,
-                   {std::to_string(filling.unverified()) +
-                    " items of bytes have no checksums, since they are no archives of torch.save"},
-                   ports_.trace);
+      remember_log(
+          report,
+          {std::to_string(filling.unverified()) +
+           " items of bytes have no checksums because they are not archives of torch.save"},
+          ports_.trace);
     }
   }
 

@@ -71,11 +71,11 @@ void refuse(const KeyMismatch& keys) {
                     " requested keys are not in the checkpoint: " + first_few(keys.not_stored),
                 {.key = keys.not_stored.front()});
   }
-  throw Error(
-      Code::kNotRequested,
-      std::to_string(keys.not_requested.size()) +
-          " keys of the checkpoint are requested by no rank: " + first_few(keys.not_requested),
-      {.key = keys.not_requested.front()});
+  throw Error(Code::kNotRequested,
+              std::to_string(keys.not_requested.size()) +
+                  " keys of the checkpoint were not requested by any rank: " +
+                  first_few(keys.not_requested),
+              {.key = keys.not_requested.front()});
 }
 
 }  // namespace reprise

@@ -52,9 +52,10 @@ Metadata for_rank(Metadata all, const Communicator& group, const LoadSeams& seam
   if (own != nullptr && all.ranks.size() != static_cast<std::size_t>(group.group().size())) {
     throw Error(Code::kUnsupported,
                 "each of " + std::to_string(all.ranks.size()) +
-                    " ranks saved values of its own without collectives, and " +
+                    " ranks saved its own values without collectives, but " +
                     std::to_string(group.group().size()) +
-                    " load: write it anew first, with `reprise reshard --per-rank first` or drop",
+                    " ranks load: rewrite the checkpoint first with `reprise reshard --per-rank "
+                    "first` or `--per-rank drop`",
                 {.key = *own});
   }
   return seen_by(all, seams.own_metadata(group).value);
@@ -146,8 +147,8 @@ void take_newest(Store& store, Communicator& group, const LoadSettings& options,
     throw Error(
         Code::kTrackerDangling,
         seen + ", another names iteration " + std::to_string(newest->value) +
-            ", and this rank's store does not have that: ranks look at different stores; "
-            "bring it there, or name a checkpoint that all of them have",
+            ", and this rank's store does not have that iteration: ranks see different stores; "
+            "copy it to each store, or name a checkpoint that all of them have",
         {.rank = group.group().member(group.rank()), .file = store.display(first.directory)});
   });
   found.notes.push_back(seen + "; the newest, iteration " + std::to_string(newest->value) +

@@ -149,8 +149,8 @@ RecordExchange::Circle RecordExchange::circle_of(const Ports& ports, const Group
                          return Bytes{};
                        }).error;
   if (failure && failure->code() == Code::kNoSpace) {
-    ports.trace.event(
-        {.phase = "load", .detail = "shares go over the host: " + failure->message()});
+    ports.trace.event({.phase = "load",
+                       .detail = "data is exchanged through host memory: " + failure->message()});
     return circle;
   }
   note(failure);
@@ -338,7 +338,7 @@ std::unique_ptr<RecordExchange::Share> RecordExchange::start_share(const OwnRoun
         const ByteRange stored{record.range.offset + (from - begin), to - from};
         auto file = checkpoint_.plain_file(record.file);
         if (!stored.fits(file->size())) {  // checked before as much is allocated as is claimed
-          throw Error(Code::kTornFile, "the metadata claims bytes that the file does not have",
+          throw Error(Code::kTornFile, "the metadata claims bytes beyond the end of the file",
                       {.file = checkpoint_.display(record.file), .offset = stored.offset});
         }
         parts.push_back({std::move(file), stored.offset, {}});

@@ -12,9 +12,10 @@ ChunkIndex::ChunkIndex(const StoredTensor& tensor) {
     std::uint32_t source = 0;
     const auto add = [&](const Box& box) {
       if (box.ndim() != ndim || box.extent.size() != ndim) {
-        throw Error(Code::kExtentMismatch,
-                    "chunk " + to_string(chunk.box.offset) + " has another number of dimensions",
-                    {.key = tensor.key});
+        throw Error(
+            Code::kExtentMismatch,
+            "chunk " + to_string(chunk.box.offset) + " has a different number of dimensions",
+            {.key = tensor.key});
       }
       if (!box.empty()) pieces_.push_back({static_cast<std::uint32_t>(c), source, box});
       ++source;

@@ -109,7 +109,7 @@ std::vector<DimDefect> defects_of(std::vector<Leaf> leaves, std::int64_t length,
   });
   std::vector<DimDefect> defects;
   const auto gap = [&](Interval where) {
-    defects.push_back({Code::kCoverageGap, where, "nobody is given " + to_string(where) + of_dim});
+    defects.push_back({Code::kCoverageGap, where, "no rank is given " + to_string(where) + of_dim});
   };
   const Leaf* last = nullptr;  // the leaf that reaches furthest so far
   for (const Leaf& leaf : leaves) {

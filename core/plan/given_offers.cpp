@@ -30,7 +30,7 @@ GivenOffers::GivenOffers(const std::vector<TensorOffer>& offers) : GivenOffers(f
       const std::size_t ndim = offer.form.shape.size();
       if (box.offset.size() != ndim || box.extent.size() != ndim) {
         throw Error(Code::kExtentMismatch,
-                    "a box of another number of dimensions than shape " +
+                    "a box with a different number of dimensions than shape " +
                         to_string(offer.form.shape) + " is offered",
                     {.key = offer.form.key});
       }

@@ -237,7 +237,7 @@ class Planner {
     const auto& boxes = offer.boxes;
     throw Error(Code::kLayoutMismatch,
                 name(rank) + " holds " + (boxes.empty() ? "nothing" : to_string(boxes.front())) +
-                    " and its placement gives it " + to_string(denied),
+                    " but its placement gives it " + to_string(denied),
                 {.rank = savers_.member(rank)});
   }
 
@@ -305,7 +305,7 @@ class Planner {
     std::uint64_t bytes = 0;
     if (!__builtin_mul_overflow(batch.elements, size_of(dtype), &bytes)) return bytes;
     throw Error(Code::kExtentMismatch, "a box of " + std::to_string(batch.elements) +
-                                           " elements is no box of a real tensor");
+                                           " elements is too large to be a box of a tensor");
   }
 
   void check_main_copy(std::span<const Holding> group) const {
@@ -324,7 +324,7 @@ class Planner {
     }
     if (mains.empty()) {
       throw Error(Code::kNoWriter, "no rank holds the main copy of " + to_string(box) +
-                                       "; spare copies are on ranks " + join(all, " "));
+                                       "; other copies are on ranks " + join(all, " "));
     }
     throw Error(Code::kMultiWriter,
                 "ranks " + join(mains, " ") + " each claim the main copy of " + to_string(box));
@@ -436,10 +436,10 @@ void check_common_state(std::span<const LocalPlan> plans, const Group& savers) {
     }
   }
   throw Error(Code::kCommonStateDiverges,
-              "the common state must be the same on all ranks, and ranks " + join(others, " ") +
-                  " hold another one than the other " +
+              "the common state must be the same on all ranks, but ranks " + join(others, " ") +
+                  " hold a different one than the other " +
                   std::to_string(plans.size() - others.size()) +
-                  "; give what differs between ranks as sharded objects",
+                  "; pass values that differ between ranks as sharded objects",
               {.rank = others.front()});
 }
 
@@ -449,7 +449,8 @@ void require_other_keys(const GlobalPlan& plan) {
   for (const PlannedObject& object : plan.objects) {
     while (at != plan.tensors.end() && at->key < object.key) ++at;
     if (at == plan.tensors.end() || at->key != object.key) continue;
-    throw Error(Code::kLayoutMismatch, "some ranks save a tensor under this key, and others bytes",
+    throw Error(Code::kLayoutMismatch,
+                "some ranks save a tensor under this key, but others save bytes",
                 {.key = object.key});
   }
 }
@@ -467,7 +468,7 @@ std::shared_ptr<const KeyPaths> merged_paths(std::span<const LocalPlan> plans,
       const GlobalRank rank = savers.member({static_cast<std::int32_t>(r)});
       throw Error(Code::kLayoutMismatch,
                   "rank " + std::to_string(rank.value) +
-                      " names another path for this key than a rank before it",
+                      " uses another path for this key than a lower rank",
                   {.rank = rank, .key = key});
     }
     all = std::move(more);

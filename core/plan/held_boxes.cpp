@@ -12,7 +12,7 @@ std::uint64_t elements_of(const Box& box) {
   const auto elements = checked_volume(box.extent);
   if (elements) return static_cast<std::uint64_t>(*elements);
   throw Error(Code::kExtentMismatch,
-              "a box of extent " + to_string(box.extent) + " is no box of a real tensor");
+              "a box of extent " + to_string(box.extent) + " is too large to be a box of a tensor");
 }
 
 }  // namespace

@@ -48,14 +48,14 @@ std::uint32_t JobLoadPlan::find(const TensorForm& form) const {
   }
   if (!(found->shape == form.shape)) {
     throw Error(Code::kShapeDrift,
-                "the checkpoint has shape " + to_string(found->shape) + ", wanted is " +
+                "the checkpoint has shape " + to_string(found->shape) + ", but the load requests " +
                     to_string(form.shape),
                 {.key = form.key});
   }
   if (found->dtype != form.dtype) {
     throw Error(Code::kDtypeDrift,
                 "the checkpoint has element type " + std::string(name_of(found->dtype)) +
-                    ", wanted is " + std::string(name_of(form.dtype)),
+                    ", but the load requests " + std::string(name_of(form.dtype)),
                 {.key = form.key});
   }
   return static_cast<std::uint32_t>(found - stored_.tensors.begin());

@@ -36,23 +36,23 @@ class Loader {
     tensor_wanted_[tensor] = true;
     const Dims& shape = logical_shape(*stored);
     if (!(shape == leaf.shape)) {
-      return miss(
-          Code::kShapeDrift, leaf.key,
-          "the checkpoint has shape " + to_string(shape) + ", wanted is " + to_string(leaf.shape));
+      return miss(Code::kShapeDrift, leaf.key,
+                  "the checkpoint has shape " + to_string(shape) + ", but the load requests " +
+                      to_string(leaf.shape));
     }
     if (stored->dtype != leaf.dtype) {
       return miss(Code::kDtypeDrift, leaf.key,
                   "the checkpoint has element type " + std::string(name_of(stored->dtype)) +
-                      ", wanted is " + std::string(name_of(leaf.dtype)));
+                      ", but the load requests " + std::string(name_of(leaf.dtype)));
     }
     std::vector<Box> boxes;
     boxes.reserve(leaf.pieces.size());
     const Box whole = Box::whole(shape);
     for (const Piece& piece : leaf.pieces) {
       if (piece.box.ndim() != shape.size() || !contains(whole, piece.box)) {
-        return miss(
-            Code::kShapeDrift, leaf.key,
-            "wanted is " + to_string(piece.box) + ", which leaves shape " + to_string(shape));
+        return miss(Code::kShapeDrift, leaf.key,
+                    "the load requests " + to_string(piece.box) + ", which lies outside of shape " +
+                        to_string(shape));
       }
       if (!piece.box.empty()) boxes.push_back(piece.box);
     }
@@ -70,7 +70,7 @@ class Loader {
     const auto object = static_cast<std::size_t>(stored - catalog_.objects.data());
     object_wanted_[object] = true;
     if (stored->file == kNoFile) {
-      return miss(Code::kCoverageGap, name, "the metadata lists this object and no storage for it");
+      return miss(Code::kCoverageGap, name, "the metadata lists this object but no storage for it");
     }
     plan_.objects.push_back({index, static_cast<std::uint32_t>(object)});
   }
@@ -108,7 +108,7 @@ class Loader {
       miss(found > wanted.elements() ? Code::kChunkOverlap : Code::kCoverageGap, leaf.key,
            !stored_somewhere
                ? "the metadata names no storage for a chunk of " + to_string(wanted)
-               : "the stored chunks give " + std::to_string(found) + " of the " +
+               : "the stored chunks cover " + std::to_string(found) + " of the " +
                      std::to_string(wanted.elements()) + " elements of " + to_string(wanted));
       return false;
     }

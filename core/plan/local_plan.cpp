@@ -70,7 +70,7 @@ class Offers {
     if (!member) {
       throw Error(Code::kLayoutMismatch,
                   "rank " + std::to_string(self_.value) +
-                      " offers this key by a mesh of which it is no member",
+                      " offers this key on a mesh of which it is not a member",
                   {.rank = self_, .key = key});
     }
     current_ = static_cast<std::uint32_t>(placed_.placements.size());
@@ -94,15 +94,16 @@ std::string object_name(const ObjectLeaf& leaf) {
   std::string name = stored_key(leaf);
   if (leaf.is_plain()) {
     if (leaf.value.as<Bytes>() != nullptr) return name;
-    throw Error(Code::kUsage, "an object without a grid consists of bytes, and this one does not",
+    throw Error(Code::kUsage,
+                "an object without a grid must consist of bytes, but this one does not",
                 {.key = leaf.key});
   }
   const auto parsed = parse_object_key(name);
   const bool same = parsed && parsed->key == leaf.key && parsed->grid == leaf.grid;
   if (!same) {
     throw Error(Code::kUsage,
-                "an object needs a key without '/' and a grid with one extent for each coordinate, "
-                "at least one; this one would be called " +
+                "an object needs a key without '/' and a grid with at least one dimension and one "
+                "extent for each coordinate; this one would be called " +
                     name,
                 {.key = leaf.key});
   }

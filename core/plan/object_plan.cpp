@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <string_view>
+#include <utility>
 
 #include "core/base/print.hpp"
 
@@ -66,11 +67,13 @@ std::vector<Shard> shards_of(std::span<const LocalPlan> plans, const Group& save
     }
     Shard& shard = shards.back();
     if (at.offer->plain != shard.is_plain()) {
+      auto saves_bytes = savers.member(at.rank);
+      auto saves_object = shard.ranks.front();
+      if (!at.offer->plain) std::swap(saves_bytes, saves_object);
       throw object_error(Code::kLayoutMismatch,
-                         "rank " + std::to_string(savers.member(at.rank).value) +
-                             " saves bytes under this key and rank " +
-                             std::to_string(shard.ranks.front().value) +
-                             " an object, or the reverse",
+                         "rank " + std::to_string(saves_bytes.value) +
+                             " saves bytes under this key, but rank " +
+                             std::to_string(saves_object.value) + " saves an object",
                          at.offer->key);
     }
     shard.ranks.push_back(savers.member(at.rank));
@@ -86,7 +89,7 @@ GroupRank writer_of(const Shard& shard, const Group& savers) {
   if (shard.mains.empty() && !shard.any.empty()) return shard.any.front();
   if (shard.mains.empty()) {
     throw object_error(Code::kNoWriter,
-                       "no rank holds the main copy of this object; spare copies are on ranks " +
+                       "no rank holds the main copy of this object; other copies are on ranks " +
                            join(shard.ranks, " "),
                        *shard.name);
   }
@@ -113,15 +116,15 @@ void check_grid(std::span<Shard> shards) {
     if (count) shard.linear = linear_index(shard.place.coordinate, first.grid);
   }
   if (!count) {
-    throw object_error(Code::kLayoutMismatch, "no object has a grid of " + to_string(first.grid),
-                       first.key);
+    throw object_error(Code::kLayoutMismatch,
+                       "an object can't have a grid of " + to_string(first.grid), first.key);
   }
   std::vector<std::int64_t> held;
   for (const Shard& shard : shards) held.push_back(shard.linear);
   std::sort(held.begin(), held.end());
   // Two names may refer to the same shard, for example "shard_1_2" and "shard_01_2".
   if (std::adjacent_find(held.begin(), held.end()) != held.end()) {
-    throw object_error(Code::kMultiWriter, "two names stand for one shard of this object",
+    throw object_error(Code::kMultiWriter, "two names refer to one shard of this object",
                        first.key);
   }
   if (static_cast<std::int64_t>(shards.size()) == *count) return;

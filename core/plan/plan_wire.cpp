@@ -120,7 +120,7 @@ class Reader {
     const std::int64_t value = number();
     if (value < std::numeric_limits<std::int32_t>::min() ||
         value > std::numeric_limits<std::int32_t>::max()) {
-      torn("has a number of more than 32 bits where none can be", at());
+      torn("has a number of more than 32 bits where it can't have one", at());
     }
     return static_cast<std::int32_t>(value);
   }
@@ -184,7 +184,7 @@ Placed read_placed(Reader& in) {
     const std::int64_t step = in.small();
     before += step + 1;
     if (before < 0 || before > std::numeric_limits<std::int32_t>::max()) {
-      torn("names a rank that cannot be", in.at());
+      torn("names a rank that cannot exist", in.at());
     }
     rank.value = static_cast<std::int32_t>(before);
   }
@@ -197,7 +197,7 @@ Placed read_placed(Reader& in) {
     auto mesh = std::make_shared<const Mesh>(std::move(axes), Group(std::move(members)));
     return {std::move(mesh), Placement(std::move(splits))};
   } catch (const Error& error) {
-    torn("has a mesh that is none: " + error.message(), in.at());
+    torn("has an invalid mesh: " + error.message(), in.at());
   }
 }
 
@@ -273,7 +273,7 @@ class GivenReader {
     if (in.entries(1) == 1) {
       denied = Box{in.dims(), in.dims()};
       if (denied->offset.size() != ndim || !is_printable(*denied)) {
-        torn("has a box that is none", in.at());
+        torn("has an invalid box", in.at());
       }
     }
     given.add(corners_, static_cast<std::uint32_t>(boxes), replica, denied);
@@ -365,7 +365,7 @@ class Decoder {
   LocalPlan decode(ByteSpan bytes) {
     Reader in(bytes, 0);
     LocalPlan plan;
-    if (in.fixed<std::uint32_t>() != kMagic) torn("does not begin as one", 0);
+    if (in.fixed<std::uint32_t>() != kMagic) torn("does not begin like one", 0);
     plan.common_digest = in.fixed<std::uint64_t>();
     plan.placed = placed_.read(in, read_placed_offers);
     plan.given = GivenOffers(forms_.read(in, read_forms));

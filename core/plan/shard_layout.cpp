@@ -26,7 +26,7 @@ Members members_of(const Mesh& mesh, const Savers& savers) {
     const auto found = savers.find(rank);
     if (found == savers.end()) {
       throw Error(Code::kLayoutMismatch, "rank " + std::to_string(rank.value) +
-                                             " is a member of a mesh and not of the group that "
+                                             " is a member of a mesh but not of the group that "
                                              "saves; let all members of a mesh save together");
     }
     pairs.emplace_back(found->second, static_cast<std::int32_t>(pairs.size()));
@@ -192,7 +192,7 @@ void check_members(const OfferBook& book, const ShardLayouts& layouts, const Gro
         if (layouts.member(placement, rank)) continue;
         throw Error(Code::kLayoutMismatch,
                     "rank " + std::to_string(savers.member(rank).value) +
-                        " offers keys by a mesh of which it is no member",
+                        " offers keys on a mesh of which it is not a member",
                     {.rank = savers.member(rank)});
       }
     }

@@ -31,7 +31,7 @@ std::uint64_t sum_or_end(std::uint64_t now_ns, std::uint64_t deadline_ns) {
 
 void require_deadline(std::uint64_t deadline_ns) {
   if (deadline_ns != 0) return;
-  throw Error(Code::kUsage, "calls need a deadline, and 0 is none");
+  throw Error(Code::kUsage, "calls need a deadline, and it must be longer than 0");
 }
 
 CallDeadline::CallDeadline(Clock& clock, Limits limits, const Group& group, GlobalRank self,
@@ -70,7 +70,7 @@ void CallDeadline::look() {
   const std::uint64_t now = clock_.now_ns();
   if (now > give_up_at_ns_) {
     throw Error(Code::kDeadline,
-                describe_() + ": no answer in time; a member died, hangs or is slow",
+                describe_() + ": no answer in time; a member has died, is hanging or is slow",
                 {.rank = self_});
   }
   if (limits_.watch == nullptr || now < next_look_ns_) return;

@@ -12,8 +12,8 @@ void require_reach(const Device& device, const StateDict& state) {
         continue;
       throw Error(Code::kUnsupported,
                   "the tensor is in host memory that device " + device.name() +
-                      " can't copy; put it on the device or into pinned memory, or say that it is "
-                      "in host memory (TensorPart::memory)",
+                      " can't copy from; put it on the device or into pinned memory, or declare "
+                      "that it is in host memory (TensorPart::memory)",
                   {.key = leaf.key});
     }
   }
@@ -25,7 +25,7 @@ void require_distinct_elements(const StateDict& state) {
       if (has_elements_apart(piece)) continue;
       throw Error(Code::kUsage,
                   "elements of the tensor may share memory, so nothing can be loaded into it; load "
-                  "into a tensor of its own and copy that (strides " +
+                  "into a tensor of its own and copy from that (strides " +
                       to_string(piece.strides) + ", extent " + to_string(piece.box.extent) + ")",
                   {.key = leaf.key});
     }

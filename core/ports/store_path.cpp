@@ -26,7 +26,7 @@ void check_store_path(const std::string& path) {
   for (bool more = true; more;) {
     const auto slash = rest.find('/');
     const auto name = rest.substr(0, slash);
-    if (name == "..") refuse("it leaves its directory by '..'");
+    if (name == "..") refuse("it leaves its directory with '..'");
     if (name.empty() || name == ".") refuse("it has an empty name or '.' in it");
     more = slash != std::string_view::npos;
     if (more) rest.remove_prefix(slash + 1);

@@ -81,8 +81,8 @@ class RankSettler {
     throw Error(
         Code::kUsage,
         with_commas(copies.size()) + " of " + with_commas(checkpoint_.metadata().ranks.size()) +
-            " ranks have a value of their own here, and they differ: keep the number of "
-            "ranks, or say --per-rank first (all get the first rank's) or --per-rank drop",
+            " ranks have their own values here, and these differ: keep the number of ranks, or "
+            "give --per-rank first (all get the first rank's value) or --per-rank drop",
         {.key = name, .file = checkpoint_.store().display(checkpoint_.location().directory)});
   }
 
@@ -147,7 +147,7 @@ std::optional<PerRank> as_requested(const RankChoice& choice, std::int64_t ranks
   const bool as_before = choice.ranks == 0 || choice.ranks == ranks_before;
   if (choice.per_rank == PerRank::kKeep && !as_before) {
     throw Error(Code::kUsage, "--per-rank keep takes " + std::to_string(ranks_before) +
-                                  " ranks, as many as there were");
+                                  " ranks, as many as saved");
   }
   if (!choice.per_rank && as_before) return PerRank::kKeep;
   return choice.per_rank;
@@ -163,8 +163,8 @@ SettledRanks settle_ranks(Checkpoint& checkpoint, const RankChoice& choice, Devi
   if (metadata.ranks.empty()) {
     if (choice.per_rank) {
       throw Error(Code::kUsage,
-                  "--per-rank is for checkpoints in which each rank has metadata of its own, and "
-                  "this one has a .metadata for all",
+                  "--per-rank is for checkpoints in which each rank has its own metadata, but this "
+                  "one has a .metadata for all ranks",
                   {.file = checkpoint.store().display(checkpoint.location().directory)});
     }
     return {metadata};

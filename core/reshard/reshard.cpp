@@ -192,8 +192,8 @@ class Resharder {
     const auto free = ports_.store.free_bytes(directory);
     if (!free || *free >= needed) return;
     throw Error(Code::kNoSpace,
-                "about " + human_bytes(needed) + " are to be written, and " + human_bytes(*free) +
-                    " are free; nothing was written",
+                "about " + human_bytes(needed) + " have to be written, but only " +
+                    human_bytes(*free) + " are free; nothing was written",
                 {.file = ports_.store.display(directory)});
   }
 

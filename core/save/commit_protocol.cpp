@@ -22,7 +22,7 @@ constexpr std::uint64_t kSmallFileMax = std::uint64_t{4} << 30U;
 
 /// Throws IO, because the store reported success for an operation whose result is missing.
 [[noreturn]] void refuse_lost(Store& store, const std::string& path, const std::string& what) {
-  throw Error(Code::kIo, "the store reported that " + what + ", and it is not so",
+  throw Error(Code::kIo, "the store reported that " + what + ", but that is not the case",
               {.file = store.display(path)});
 }
 
@@ -105,7 +105,7 @@ void make_durable_directory(Store& store, const std::string& path) {
 
 void refuse_if_there(Store& store, const CommitTarget& target) {
   if (target.replace || !store.stat(target.directory)) return;
-  throw Error(Code::kUsage, "it is there already, and may not be replaced",
+  throw Error(Code::kUsage, "it already exists and must not be replaced",
               {.file = store.display(target.directory)});
 }
 
@@ -197,8 +197,8 @@ void restore_replaced(Store& store, const CommitTarget& target) {
     const auto copy = replaced_copy(store, target.directory);
     if (!copy) return;
     throw Error(Code::kUsage,
-                "a save that did not finish left the only copy of " +
-                    store.display(target.directory) + " here; rename it back, or elsewhere",
+                "an unfinished save left the only copy of " + store.display(target.directory) +
+                    " here; rename it back or move it elsewhere",
                 {.file = store.display(*copy)});
   }
   if (!target.claim.keeps_others_out()) return;
@@ -214,7 +214,7 @@ void note_kept(Store& store, CommitTarget& target, const Aside& aside,
                const std::vector<std::string>& others) {
   if (others.empty()) return;
   target.claim.notes.push_back(
-      "files that belong to no checkpoint stood in " + store.display(target.directory) +
+      "files that belong to no checkpoint were in " + store.display(target.directory) +
       " and were kept: " + join(others, ", ") + " in " + store.display(aside.path));
 }
 
@@ -276,8 +276,8 @@ void clear(Store& store, CommitTarget& target) {
   }
   for (const Aside& aside : asides) {
     target.claim.notes.push_back(
-        "left alone, as it may be of a writer that is at work: " + store.display(aside.path) +
-        "; remove it when no job writes there");
+        "left alone, because a running writer may be using it: " + store.display(aside.path) +
+        "; remove it when no job is writing there");
   }
 }
 

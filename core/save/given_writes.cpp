@@ -10,10 +10,10 @@
 namespace reprise {
 namespace {
 
-constexpr std::string_view kWire = "a share of what is written";
+constexpr std::string_view kWire = "a list of writes";
 
 [[noreturn]] void refuse_absent(const std::string& key, const std::string& what) {
-  throw Error(Code::kNoWriter, "this rank is to write " + what + ", which it does not hold",
+  throw Error(Code::kNoWriter, "this rank was told to write " + what + " but does not hold it",
               {.key = key});
 }
 
@@ -32,7 +32,8 @@ Dims take_dims(PeerWire& wire, std::uint64_t ndim) {
                                const Group& savers) {
   throw Error(Code::kMultiWriter,
               "ranks " + std::to_string(savers.member(one).value) + " and " +
-                  std::to_string(savers.member(other).value) + " are both to write the same",
+                  std::to_string(savers.member(other).value) +
+                  " were both told to write the same part",
               {.key = key});
 }
 
@@ -104,7 +105,7 @@ void take_object_owners(const GlobalPlan& owners, GlobalPlan& plan) {
   for (PlannedObject& object : plan.objects) {
     while (known != owners.objects.end() && known->key < object.key) ++known;
     if (known == owners.objects.end() || known->key != object.key) {
-      throw Error(Code::kNoWriter, "no rank is to write this object", {.key = object.key});
+      throw Error(Code::kNoWriter, "no rank was told to write this object", {.key = object.key});
     }
     object.owner = known->owner;
   }

@@ -138,7 +138,7 @@ void confirm_parts(Store& store, const std::string& path, std::span<const Writte
   const auto file = store.open(path);
   if (file->size() != written) {
     refuse(std::min(file->size(), written), "the store reported that " + with_commas(written) +
-                                                " bytes of this file were written, and it has " +
+                                                " bytes of this file were written, but it has " +
                                                 with_commas(file->size()));
   }
   std::uint64_t offset = 0;
@@ -147,7 +147,7 @@ void confirm_parts(Store& store, const std::string& path, std::span<const Writte
     file->read_at(offset, read);
     if (hash_of(ByteSpan(read)) != part.hash) {
       refuse(offset, "these " + with_commas(part.bytes) +
-                         " bytes of the file were written, and other bytes are read back");
+                         " bytes of the file were written, but other bytes were read back");
     }
     offset += part.bytes;
   }

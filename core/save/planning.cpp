@@ -30,9 +30,10 @@ std::uint64_t hash_of_kept(const std::optional<KeptPlan>& kept) {
 /// Throws unless plan and scope come from the same committed save.
 void require_sound(const std::optional<KeptPlan>& kept) {
   if (!kept || kept->scope == kept->made_for) return;
-  throw Error(Code::kCachePoisoned,
-              "what is kept of an earlier save is not the plan of that save: the save failed, and "
-              "should have left what was kept before as it was");
+  throw Error(
+      Code::kCachePoisoned,
+      "the kept plan is not the plan of the save that it was kept for: that save failed and "
+      "should have left the kept plan unchanged");
 }
 
 // --- reasons for planning again -----------------------------------------------------------------
@@ -204,7 +205,7 @@ class Planner {
       const auto at = std::find(tensor.owners.begin(), tensor.owners.end(), kNobody);
       if (at == tensor.owners.end()) continue;
       const auto box = static_cast<std::size_t>(at - tensor.owners.begin());
-      throw Error(Code::kNoWriter, "nobody is to write " + to_string((*tensor.boxes)[box]),
+      throw Error(Code::kNoWriter, "no rank is chosen to write " + to_string((*tensor.boxes)[box]),
                   {.key = tensor.key});
     }
   }
@@ -222,11 +223,11 @@ class Planner {
     if (known) {
       save_.planned = Planned::kReplanned;
       ++slot_->replans;
-      save_.log.emplace_back("plans are made again");
+      save_.log.emplace_back("the save is planned again");
     }
     for (auto& line : lines_of(changes, group_.group())) save_.log.push_back(std::move(line));
     if (!in_step_) {
-      save_.log.emplace_back("ranks do not keep the same plan, or do not share one common state");
+      save_.log.emplace_back("ranks keep different plans, or their common states differ");
     } else if (kept()->scope.savers != scope().savers) {
       save_.log.push_back("the last save was made by ranks " + join(kept()->scope.savers, " "));
     }
@@ -255,8 +256,8 @@ bool same_scope(const SaveScope& kept, const SaveScope& live) { return kept == l
 
 void refuse_unplanned(std::span<const std::string> keys) {
   throw Error(Code::kStalePlan,
-              "the kept plan has no place for what this rank is to save; it was made for another "
-              "structure: " +
+              "the kept plan was made for another structure; it has no place for what this rank "
+              "saves: " +
                   join(keys.first(std::min<std::size_t>(keys.size(), kNamed)), ", "),
               {.key = keys.front()});
 }
@@ -264,10 +265,10 @@ void refuse_unplanned(std::span<const std::string> keys) {
 void require_same_scope(const SaveScope& made_for, const SaveScope& live) {
   if (made_for == live) return;
   const auto ranks_of = [](const SaveScope& scope) { return "ranks " + join(scope.savers, " "); };
-  throw Error(Code::kStaleDistribution, "the owners that are to be reused were chosen for " +
-                                            ranks_of(made_for) + ", structure " +
-                                            hex(made_for.structure) + "; this save is of " +
-                                            ranks_of(live) + ", structure " + hex(live.structure));
+  throw Error(Code::kStaleDistribution, "the reused owners were chosen for " + ranks_of(made_for) +
+                                            ", structure " + hex(made_for.structure) +
+                                            ", but this save is of " + ranks_of(live) +
+                                            ", structure " + hex(live.structure));
 }
 
 std::string_view name_of(Planned planned) {

@@ -19,7 +19,7 @@ namespace {
 /// Throws STALE_PLAN, because the plan assigns something to this rank that the rank does not hold.
 [[noreturn]] void refuse_absent(const std::string& key, const std::string& what) {
   throw Error(Code::kStalePlan,
-              "the plan wants this rank to write " + what + ", which it no longer holds",
+              "the plan assigns this rank to write " + what + ", which it no longer holds",
               {.key = key});
 }
 
@@ -122,7 +122,7 @@ WrittenFile decode_written(ByteSpan vote) {
   for (auto left = wire.count(2 * sizeof(std::uint64_t)); left > 0; --left) {
     const auto offset = wire.number<std::uint64_t>();
     const ByteRange range{offset, wire.number<std::uint64_t>()};
-    if (!range.fits(file.bytes)) wire.refuse("has a range that its file does not have");
+    if (!range.fits(file.bytes)) wire.refuse("has a range beyond the end of its file");
     file.ranges.push_back(range);
   }
   if (wire.empty()) return file;

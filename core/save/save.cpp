@@ -43,7 +43,7 @@ struct Staged {
 std::vector<Staged> staged_of(const std::vector<Bytes>& wires) {
   std::vector<Staged> all;
   for (const Bytes& bytes : wires) {
-    PeerWire wire(bytes, "what was staged");
+    PeerWire wire(bytes, "a report of staging");
     Staged& one = all.emplace_back();
     one.keep = wire.number<std::int32_t>();
     one.copies = wire.number<std::uint64_t>();
@@ -64,7 +64,8 @@ void require_one_keep(const std::vector<Staged>& all) {
 
 void require_possible(const CommitTarget& target) {
   if (target.keep.value_or(1) >= 1) return;
-  throw Error(Code::kUsage, "keep: at least one checkpoint stays, the new one");
+  throw Error(Code::kUsage,
+              "keep: it must be at least 1, because the new checkpoint is always kept");
 }
 
 }  // namespace

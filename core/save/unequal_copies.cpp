@@ -80,10 +80,10 @@ std::vector<UnequalCopy> unequal_copies(Communicator& group, const GlobalPlan& p
 }
 
 std::string line_of(const UnequalCopy& copy) {
-  return "key " + copy.key + ": what rank " + std::to_string(copy.writer) +
-         " holds is saved, and " + (copy.holders.size() == 1 ? "rank " : "ranks ") +
+  return "key " + copy.key + ": the copy of rank " + std::to_string(copy.writer) +
+         " is saved, but " + (copy.holders.size() == 1 ? "rank " : "ranks ") +
          join(copy.holders, " ") + (copy.holders.size() == 1 ? " holds" : " hold") +
-         " something else; give what belongs to a rank a key of its own";
+         " something else; if each rank has its own value, give each its own key";
 }
 
 }  // namespace reprise

@@ -62,7 +62,7 @@ std::vector<Piece> pieces_of(const StoredTensor& tensor, const StoredChunk& chun
   // Compares without adding, because these numbers come from a file and a sum could overflow.
   if (begin < 0 || length < 0 || length > block.elements() || begin > block.elements() - length) {
     throw wrong("has a chunk at " + to_string(chunk.box.offset) + " of extent " +
-                to_string(chunk.box.extent) + " that leaves its block");
+                to_string(chunk.box.extent) + " that extends beyond its block");
   }
   return pieces_of_range(block, begin, begin + length);
 }

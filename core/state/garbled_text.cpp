@@ -75,7 +75,7 @@ void require_utf8(const Value& value, std::string_view what, const ErrorPlace& p
   const auto found = garbled_in(value);
   if (!found) return;
   throw Error(Code::kUnsupported,
-              std::string(what) + " has a text that is not UTF-8, which no pickle can hold: " +
+              std::string(what) + " has a string that is not UTF-8, which no pickle can hold: " +
                   (found->path.empty() ? "" : found->path + " is ") + to_string(found->text),
               place);
 }

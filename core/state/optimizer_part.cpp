@@ -47,14 +47,14 @@ std::string complaint_about_groups(const List& groups) {
   std::map<std::string, std::size_t> places;
   for (std::size_t i = 0; i < groups.size(); ++i) {
     if (groups[i].as<Dict>() == nullptr) {
-      return "group " + std::to_string(i) + " is no dict but " + to_string(groups[i], 40);
+      return "group " + std::to_string(i) + " is not a dict but " + to_string(groups[i], 40);
     }
     const Identifier identifier = identifier_of(groups[i]);
     if (identifier.words.empty()) continue;
     const auto [known, is_new] = places.emplace(identifier.key, i);
     if (is_new) continue;
     return "groups " + std::to_string(known->second) + " and " + std::to_string(i) +
-           " have one identifier (" + identifier.words + "), by which a load matches groups";
+           " have the same identifier (" + identifier.words + "), by which a load matches groups";
   }
   return "";
 }
@@ -79,7 +79,7 @@ std::string complaint_about_groups(const Value& value) {
   const Value& stored = wrapped ? *item : value;
   const Value* inner = stored.find("param_groups");
   const auto* groups = (inner != nullptr ? *inner : stored).as<List>();
-  if (groups == nullptr) return "it is no list of groups but " + to_string(value, 40);
+  if (groups == nullptr) return "it is not a list of groups but " + to_string(value, 40);
   return complaint_about_groups(*groups);
 }
 
@@ -95,9 +95,9 @@ std::string complaint_about(ModulePart part, const Value& value) {
     case ModulePart::kParamGroups:
       return complaint_about_groups(value);
     case ModulePart::kGradScaler:
-      return inside<Dict>(value) != nullptr ? "" : "it is no dict but " + to_string(value, 40);
+      return inside<Dict>(value) != nullptr ? "" : "it is not a dict but " + to_string(value, 40);
     case ModulePart::kShardingType:
-      return sharding_type_of(value) ? "" : "it is no text but " + to_string(value, 40);
+      return sharding_type_of(value) ? "" : "it is not a string but " + to_string(value, 40);
   }
   return "";
 }

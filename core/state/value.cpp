@@ -129,7 +129,8 @@ const Value* Value::find(std::string_view key) const {
 Value& Value::operator[](std::string_view key) {
   Dict* dict = as<Dict>();
   if (dict == nullptr) {
-    throw Error(Code::kUsage, "a value that is no dict has no entries: " + to_string(*this));
+    throw Error(Code::kUsage,
+                "only a dict has entries, and this value is not one: " + to_string(*this));
   }
   const auto at = std::find_if(dict->begin(), dict->end(), [key](const auto& entry) {
     const auto* text = entry.first.template as<std::string>();

@@ -66,7 +66,7 @@ bool tells_progress(std::string_view name) {
 
 std::string name_for_people(const ModuleKey& key) {
   const std::int64_t place = key.chain.value_or(0);
-  return (key.module.empty() ? "a module that its key does not tell" : "module " + key.module) +
+  return (key.module.empty() ? "a module that its key does not name" : "module " + key.module) +
          (place == 0 ? "" : ", chained optimizer " + std::to_string(place)) + ": its " +
          std::string(name_of(*key.part));
 }
@@ -98,8 +98,8 @@ Findings read_module_values(Checkpoint& checkpoint, StoredModules& modules) {
   if (left_out != 0) {
     findings.push_back({Severity::kNote, Code::kLimit,
                         "the values of " + with_commas(left_out) +
-                            " param groups, scalers and sharding types were not looked at: too "
-                            "large, or too many"});
+                            " param groups, scalers and sharding types were not checked: they are "
+                            "too large, or there are too many"});
   }
   return findings;
 }
@@ -120,7 +120,7 @@ Findings check_progress_of_ranks(Checkpoint& checkpoint) {
     std::vector<std::string> words;
     for (const auto& [number, key] : values) words.push_back(key + " is " + number);
     findings.push_back({Severity::kWarning, Code::kCommonStateDiverges,
-                        "ranks disagree on how far the job is: " + join_first(words), name});
+                        "ranks disagree on the progress of the job: " + join_first(words), name});
   }
   return findings;
 }

@@ -97,8 +97,8 @@ Findings check_own_common_file(Checkpoint& checkpoint) {
   Store& store = checkpoint.store();
   const std::string path = join_path(checkpoint.location().directory, std::string(kCommonFile));
   if (!store.stat(path)) return {};
-  return {{Severity::kNote, Code::kUnsupported,
-           "this is not Megatron-Core's common state; passed over", "", store.display(path)}};
+  return {{Severity::kNote, Code::kUnsupported, "this is not Megatron-Core's common state; skipped",
+           "", store.display(path)}};
 }
 
 /// Reports shards that are missing from a grid. The keys of a plain DCP checkpoint may look like
@@ -111,7 +111,9 @@ Findings check_shards(Checkpoint& checkpoint) {
   }
   for (auto& finding : findings) {
     finding.severity = Severity::kNote;
-    finding.message += "; of no matter unless this was Megatron-Core's, which nothing says";
+    finding.message +=
+        "; this only matters if Megatron-Core wrote the checkpoint, and nothing indicates that it "
+        "did";
   }
   return findings;
 }
@@ -125,11 +127,11 @@ std::optional<Value> check_common(Checkpoint& checkpoint, VerifyReport& report) 
     if (common->source == kCommonFile) take(check_common_file(checkpoint), report);
     if (!common->item.value) {
       report.opaque.push_back(common->source);
-      report.findings.push_back({Severity::kNote, Code::kUnsupported,
-                                 "the common state is opaque, so whether it fits the objects "
-                                 "can't be checked: " +
-                                     common->item.opaque_because,
-                                 common->source});
+      report.findings.push_back(
+          {Severity::kNote, Code::kUnsupported,
+           "the common state is opaque, so it can't be checked against the objects: " +
+               common->item.opaque_because,
+           common->source});
       return std::nullopt;
     }
     const Value& state = *common->item.value;

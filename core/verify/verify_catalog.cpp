@@ -54,8 +54,8 @@ void look_for_gap(const StoredTensor& tensor, const std::vector<Box>& boxes, Fin
     if (uncovered.empty()) return;
     steps += uncovered.size();
     if (steps > kStepsMax) {
-      return add("whether elements are in none of the " + with_commas(boxes.size()) +
-                 " boxes was not looked at: they overlap, and there are too many");
+      return add("it was not checked whether elements lie outside of all " +
+                 with_commas(boxes.size()) + " boxes: the boxes overlap, and there are too many");
     }
   }
   add("elements " + to_string(uncovered.front()) + " of shape " + to_string(shape) +
@@ -103,8 +103,9 @@ void check_has_storage(const Catalog& catalog, Findings& findings) {
 void check_missing_file(std::span<const StoredItem> items, const StoredFile& file,
                         Findings& findings) {
   findings.push_back({Severity::kError, Code::kNotFound,
-                      "the file is not there, and the metadata keeps " + with_commas(items.size()) +
-                          " items in it, the first of them " + *items.front().key,
+                      "the file is missing, but according to the metadata it contains " +
+                          with_commas(items.size()) + " items, the first of which is " +
+                          *items.front().key,
                       *items.front().key, file.display});
 }
 
@@ -119,7 +120,7 @@ void check_extents(std::span<const StoredItem> items, const StoredFile& file, Fi
   if (first == nullptr) return;
   findings.push_back({Severity::kError, Code::kTornFile,
                       "the metadata claims " + with_commas(first->range.size) +
-                          " bytes from here, and the file ends at " + with_commas(*file.size) +
+                          " bytes from here, but the file ends at " + with_commas(*file.size) +
                           and_others(count - 1),
                       *first->key, file.display, first->range.offset});
 }

@@ -31,8 +31,7 @@ bool has_common_state(Checkpoint& checkpoint) {
 /// Returns a note that a file is ignored: it has the name of a checkpoint file, but not the
 /// content.
 Finding passed_over(const std::string& display, const std::string& what) {
-  return {Severity::kNote, Code::kUnsupported, "this is not " + what + "; passed over", "",
-          display};
+  return {Severity::kNote, Code::kUnsupported, "this is not " + what + "; skipped", "", display};
 }
 
 /// Checks one file of the manifest. An unreadable file becomes a finding, so that the remaining
@@ -42,7 +41,7 @@ void check_digest(Checkpoint& checkpoint, const FileDigest& file, Findings& find
   const std::string display = checkpoint.store().display(path);
   if (!checkpoint.store().stat(path)) {
     findings.push_back({Severity::kError, Code::kNotFound,
-                        std::string(kIntegrityFile) + " lists it, and it is not there", "",
+                        std::string(kIntegrityFile) + " lists it, but it does not exist", "",
                         display});
   } else if (digest_of_file(checkpoint.store(), path) != file.digest) {
     findings.push_back({Severity::kError, Code::kChecksum,
@@ -133,23 +132,24 @@ Findings check_stale_files(Checkpoint& checkpoint) {
   }
   const std::string directory = checkpoint.store().display(directory_of(checkpoint));
   if (!stale.empty()) {
-    findings.push_back({Severity::kWarning, Code::kNotRequested,
-                        "stale: " + with_commas(stale.size()) +
-                            " payload files that the metadata does not name, left by an earlier "
-                            "save: " +
-                            join_first(stale),
-                        "", directory});
+    findings.push_back(
+        {Severity::kWarning, Code::kNotRequested,
+         "stale: " + with_commas(stale.size()) +
+             " payload files that the metadata does not name were left by an earlier save: " +
+             join_first(stale),
+         "", directory});
   }
   if (!unfinished.empty()) {
     findings.push_back({Severity::kWarning, Code::kIncompleteSelected,
-                        "metadata that was never put in place: " + join_first(unfinished) +
+                        "metadata that was never renamed into place: " + join_first(unfinished) +
                             "; a later save into this directory did not finish",
                         "", directory});
   }
   if (!of_ranks.empty()) {
     findings.push_back(
         {Severity::kNote, Code::kNotRequested,
-         "metadata of single ranks, which nobody reads beside .metadata: " + join_first(of_ranks),
+         "metadata of single ranks, which is not used because there is a .metadata: " +
+             join_first(of_ranks),
          "", directory});
   }
   return findings;
@@ -165,16 +165,16 @@ Findings check_backend_info(Checkpoint& checkpoint) {
     if (!bytes) {
       if (!common) return {};
       return {{checkpoint.of_megatron() ? Severity::kWarning : Severity::kNote, Code::kNotFound,
-               "there is a common state but no metadata.json: Megatron-Core does not take the "
-               "directory for a torch_dist checkpoint",
+               "there is a common state but no metadata.json: Megatron-Core does not recognize the "
+               "directory as a torch_dist checkpoint",
                "", display}};
     }
     const BackendInfo info = read_backend_info(*bytes, {.file = display});
     Findings findings;
     if (!common) {
       findings.push_back({Severity::kError, Code::kNotFound,
-                          "it marks a Megatron-Core checkpoint, and the common state is missing: "
-                          "neither common.pt nor " +
+                          "this file marks a Megatron-Core checkpoint, but the common state is "
+                          "missing: there is neither common.pt nor " +
                               std::string(kCommonObjectKey),
                           "", display});
     }
@@ -205,8 +205,8 @@ Findings check_manifest(Checkpoint& checkpoint, Progress& progress) {
     }
     for (const auto& name : unlisted_in(manifest, checkpoint)) {
       findings.push_back({Severity::kWarning, Code::kChecksum,
-                          "integrity.json does not list this file, so it may be another save's", "",
-                          display_of(checkpoint, name)});
+                          "integrity.json does not list this file, so it may be from another save",
+                          "", display_of(checkpoint, name)});
     }
   } catch (const Error& error) {
     findings.push_back(finding_of_json(error, display));
@@ -253,8 +253,8 @@ Findings check_leftovers(Checkpoint& checkpoint) {
     if (const auto base = base_without_checkpoint(store, path)) {
       if (!holds_metadata(store, path)) continue;
       findings.push_back({Severity::kWarning, Code::kIncompleteSelected,
-                          "the only copy: a save that did not finish moved " +
-                              store.display(*base) + " here; keep it, or rename it back",
+                          "the only copy: an unfinished save moved " + store.display(*base) +
+                              " here; keep it, or rename it back",
                           "", store.display(path)});
     } else if (path != directory_of(checkpoint)) {
       const Leftover leftover = leftover_at(store, path);
@@ -265,22 +265,22 @@ Findings check_leftovers(Checkpoint& checkpoint) {
   const std::string display = store.display(parent);
   if (!busy.empty()) {
     findings.push_back({Severity::kNote, Code::kLocked,
-                        "being written, not left over; keep it: " + join_first(busy) + " (" +
-                            writer + " is at work)",
+                        "still being written, not a leftover; keep it: " + join_first(busy) + " (" +
+                            writer + " is writing)",
                         "", display});
   }
   if (!removable.empty()) {
     findings.push_back({Severity::kNote, Code::kIncompleteSelected,
-                        "left by a save that did not finish, safe to remove while no save runs: " +
+                        "left by an unfinished save; safe to remove while no save is running: " +
                             join_first(removable),
                         "", display});
   }
   if (!kept.empty()) {
-    findings.push_back({Severity::kNote, Code::kIncompleteSelected,
-                        "set aside by a save that did not finish, and what stands in the place "
-                        "was not confirmed; keep it: " +
-                            join_first(kept),
-                        "", display});
+    findings.push_back(
+        {Severity::kNote, Code::kIncompleteSelected,
+         "set aside by an unfinished save whose result was not confirmed; keep it: " +
+             join_first(kept),
+         "", display});
   }
   return findings;
 }
@@ -308,14 +308,14 @@ Findings check_later_iterations(Checkpoint& checkpoint) {
   Findings findings;
   if (!whole.empty()) {
     findings.push_back({since ? Severity::kWarning : Severity::kNote, Code::kIncompleteSelected,
-                        "later iterations than the one that the tracker names have metadata: " +
-                            join_first(whole) + "; a load by the tracker passes them over",
+                        "iterations later than the one that the tracker names have metadata: " +
+                            join_first(whole) + "; a load that follows the tracker ignores them",
                         "", display});
   }
   if (!unfinished.empty()) {
     findings.push_back({Severity::kNote, Code::kIncompleteSelected,
                         "later iterations have no metadata: " + join_first(unfinished) +
-                            "; their saves go on, or did not end",
+                            "; their saves are still running, or did not finish",
                         "", display});
   }
   return findings;
@@ -326,9 +326,10 @@ Findings check_unfinished_marker(Checkpoint& checkpoint) {
   for (std::string path = directory_of(checkpoint); !path.empty(); path = parent_path(path)) {
     const std::string marker = path + "-unfinished";
     if (store.stat(marker)) {
-      return {{Severity::kWarning, Code::kIncompleteSelected,
-               "NeMo marks the checkpoint as unfinished: its save did not end, or goes on", "",
-               store.display(marker)}};
+      return {
+          {Severity::kWarning, Code::kIncompleteSelected,
+           "NeMo marks the checkpoint as unfinished: its save did not finish, or is still running",
+           "", store.display(marker)}};
     }
   }
   return {};

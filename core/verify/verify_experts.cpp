@@ -135,13 +135,15 @@ Findings ExpertContents::findings(Checkpoint& checkpoint) const try {
     words.push_back(described(*part.tensor, *part.chunk) + " = " +
                     described(*other.tensor, *other.chunk));
   }
-  const std::string message = "experts hold the same bits as others: " + join_first(words, kNamed);
-  return {{warns ? Severity::kWarning : Severity::kNote, Code::kLoadRejected,
-           message + (warns ? "; training does not make experts equal, so these were stored in the "
-                              "place of others"
-                            : "; they may have begun as copies, or were stored in the place of "
-                              "others"),
-           pairs.front().first.tensor->key}};
+  const std::string message = "experts have the same bits as others: " + join_first(words, kNamed);
+  return {
+      {warns ? Severity::kWarning : Severity::kNote, Code::kLoadRejected,
+       message +
+           (warns
+                ? "; training does not make experts equal, so some were stored in the place of "
+                  "others"
+                : "; they may have started as copies, or some were stored in the place of others"),
+       pairs.front().first.tensor->key}};
 } catch (const Error&) {
   return {};  // what can't be read is reported where it is read
 }

@@ -90,11 +90,10 @@ void check_key(const std::string& key, const Shards& shards, Findings& findings)
   const Dims& grid = shards.grids.front();
   const bool unknown = std::any_of(grid.begin(), grid.end(), [](auto e) { return e < 0; });
   if (unknown) {
-    findings.push_back(
-        {Severity::kNote, Code::kCoverageGap,
-         "the last dimension of its grid is not recorded, as in older files, so that "
-         "a missing shard cannot be seen",
-         key});
+    findings.push_back({Severity::kNote, Code::kCoverageGap,
+                        "the last dimension of its grid is not recorded (as in older files), so a "
+                        "missing shard cannot be detected",
+                        key});
     return;
   }
   for (const Dims& coordinate : shards.coordinates) {

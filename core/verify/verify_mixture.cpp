@@ -42,7 +42,7 @@ Finding mixture(std::span<const StoredFile* const> newer, std::size_t files, std
           with_commas(newer.size()) + " of " + with_commas(files) + " payload files were written " +
               with_commas(tenths / 10) + "." + std::to_string(tenths % 10) +
               " s or more after the metadata, the others before it: " + join_first(names) +
-              "; they may be of another save, which can't be told from their content"};
+              "; they may be from another save, which their content can't show"};
 }
 
 struct Tail {

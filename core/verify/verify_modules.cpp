@@ -105,12 +105,12 @@ class ModuleCheck {
     if (!module_.stored()) {
       add(Severity::kError, Code::kNotStored,
           "the common state names module " + module_.name +
-              " under args['modules'], and nothing of it is stored: it was lost, or left out of "
+              " under args['modules'], but nothing of it is stored: it was lost, or left out of "
               "the save",
           "mimo." + module_.name);
     } else if (!module_.claim) {
       add(Severity::kWarning, Code::kNotRequested,
-          "module " + module_.name + " is stored, and args['modules'] does not name it",
+          "module " + module_.name + " is stored, but args['modules'] does not name it",
           "mimo." + module_.name);
     }
   }
@@ -120,7 +120,8 @@ class ModuleCheck {
     if (module_.stored() && all_.random && !module_.rng_grid) {
       add(Severity::kError, Code::kNotStored,
           "module " + module_.name +
-              " stores no random states, and other modules do: it can't go on with its streams",
+              " stores no random states although other modules do, so it can't continue its random "
+              "streams",
           key);
     }
     if (!module_.claim) return;
@@ -141,21 +142,21 @@ class ModuleCheck {
     const StateForm form = form_of_sharding_type(type);
     if (form == StateForm::kRefused) {
       add(Severity::kNote, Code::kUnsupported,
-          says + " of its state: an older kind, which loads recognise and refuse", key);
+          says + " for its state: an older sharding type, which loads recognize and refuse", key);
     } else if (form == StateForm::kUnknown) {
       add(Severity::kWarning, Code::kUnsupported,
-          says + " of its state, which is no sharding type that is known here", key);
+          says + " for its state, which is not a known sharding type", key);
     } else if (form == StateForm::kTensors && optimizer.buckets()) {
       add(Severity::kError, Code::kLoadRejected,
-          says + " of its state, and the keys are those of buckets (dp_reshardable)", key);
+          says + " for its state, but the keys are those of buckets (dp_reshardable)", key);
     } else if (form == StateForm::kBuckets && !optimizer.buckets() && tensors) {
       add(Severity::kError, Code::kLoadRejected,
-          says + " of its state, and the keys are those of tensors by parameter, not of buckets",
+          says + " for its state, but the keys are those of tensors by parameter, not of buckets",
           key);
     }
     if (module_.claim && module_.claim->sharding_type && *module_.claim->sharding_type != type) {
       add(Severity::kError, Code::kLayoutMismatch,
-          says + " of its state, and args['modules'] says " + *module_.claim->sharding_type, key);
+          says + " for its state, but args['modules'] says " + *module_.claim->sharding_type, key);
     }
   }
 
@@ -203,7 +204,7 @@ class ModuleCheck {
     if (places.empty()) return;
     add(Severity::kError, Code::kNotStored,
         "module " + module_.name + " has a chain of " + std::to_string(module_.chain_length()) +
-            " optimizers, and of " + join(places, ", ") + " nothing is stored",
+            " optimizers, but of " + join(places, ", ") + " nothing is stored",
         module_part_key(form(), module_.name, places.front(), ModulePart::kParamGroups));
   }
 
@@ -223,7 +224,7 @@ class ModuleCheck {
     if (!other) return;
     add(Severity::kError, Code::kLayoutMismatch,
         "the random states of module " + module_.name + " form a grid of " + words +
-            ", and args['modules'] says " + said,
+            ", but args['modules'] says " + said,
         key);
   }
 
@@ -240,8 +241,8 @@ Findings check_modules(const StoredModules& found) {
   if (found.shared_groups) {
     findings.push_back(
         {Severity::kWarning, Code::kMultiWriter,
-         "several modules, and what their distributed optimizers store has keys without a prefix: "
-         "whose it is can't be told, and one may have been written over the other's",
+         "there are several modules, but their distributed optimizers store keys without a prefix: "
+         "the owner of a key is unknown, and one module may have overwritten another's",
          "optimizer.distributed"});
   }
   for (const StoredModule& module : found.modules) {

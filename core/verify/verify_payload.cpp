@@ -102,7 +102,7 @@ class PayloadVerifier {
     if (overlapping_ != 0) {
       report_.findings.push_back(
           {Severity::kError, Code::kExtentMismatch,
-           with_commas(overlapping_) + " items in bytes of others were not read"});
+           with_commas(overlapping_) + " items that overlap others were not read"});
     }
     if (left_out_ != 0) {
       report_.findings.push_back({Severity::kError, Code::kTornFile,
@@ -138,8 +138,8 @@ class PayloadVerifier {
   void say_unreadable() {
     if (unreadable_ == kNoFile) return;
     add({Severity::kError, Code::kIo,
-         because_ + "; " + with_commas(unread_items_) + " items of this file were not looked at",
-         "", checkpoint_.display(unreadable_)});
+         because_ + "; " + with_commas(unread_items_) + " items of this file were not checked", "",
+         checkpoint_.display(unreadable_)});
     unreadable_ = kNoFile;
   }
 

@@ -71,7 +71,7 @@ void check_keys(const Metadata& metadata, Findings& findings) {
     return named;
   };
   only(keys, planned).report("planner_data has no path for keys", findings);
-  only(planned, keys).report("planner_data has paths for keys that are not there", findings);
+  only(planned, keys).report("planner_data has paths for keys that do not exist", findings);
 }
 
 void check_paths(const Metadata& metadata, Findings& findings) {
@@ -81,7 +81,7 @@ void check_paths(const Metadata& metadata, Findings& findings) {
     if (spelt(entry.path) != entry.key) misspelt.add(entry.key + " as " + spelt(entry.path));
     by_path.push_back(&entry);
   }
-  misspelt.report("planner_data gives keys paths of other names", findings);
+  misspelt.report("planner_data gives keys paths with other names", findings);
   std::sort(by_path.begin(), by_path.end(),
             [](const PlannerEntry* a, const PlannerEntry* b) { return a->path < b->path; });
   Named shared;

@@ -40,7 +40,7 @@ Findings check_rerun(const Value& common, const Catalog& catalog) {
   return {{Severity::kError, Code::kNotStored,
            "the common state says that a fault is pending (rerun_state_machine.state is " +
                std::string(kPendingName) +
-               "), and the ranks' objects that describe it are absent: a restart would re-run "
+               "), but the ranks' objects that describe it are missing: a restart would rerun "
                "nothing and find no fault",
            std::string(kShardsKey)}};
 }

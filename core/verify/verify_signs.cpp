@@ -72,9 +72,9 @@ Findings check_random_grid(const Value& common, const Catalog& catalog) {
     if (!differs(grid[0], *pp) && !differs(grid[1], *tp)) return {};
     return {{Severity::kWarning, Code::kLayoutMismatch,
              "the random states form a grid of " + to_string(grid) +
-                 ", and args says pipeline_model_parallel_size " + std::to_string(*pp) +
+                 ", but args says pipeline_model_parallel_size " + std::to_string(*pp) +
                  ", tensor_model_parallel_size " + std::to_string(*tp) +
-                 ", in this order: a job of these sizes does not find its random states",
+                 ", in this order: a job of these sizes would not find its random states",
              parsed->key}};
   }
   return {};
@@ -85,7 +85,7 @@ Findings check_iteration(const Value& common, std::optional<Step> step) {
   if (!iteration || !step || *iteration == step->value) return {};
   return {{Severity::kWarning, Code::kCommonStateDiverges,
            "the common state is of iteration " + std::to_string(*iteration) +
-               ", and the directory's name says " + std::to_string(step->value),
+               ", but the directory's name says " + std::to_string(step->value),
            "iteration"}};
 }
 
@@ -127,8 +127,8 @@ Findings check_experts(const Catalog& catalog) {
     findings.push_back({Severity::kWarning, Code::kNotStored,
                         "the router chooses among " +
                             with_commas(static_cast<std::uint64_t>(*experts.routed)) +
-                            " experts, and " + with_commas(experts.numbers.size()) +
-                            " are stored; missing are " + join_first(missing, kNamed),
+                            " experts, but " + with_commas(experts.numbers.size()) +
+                            " are stored; missing: " + join_first(missing, kNamed),
                         experts.router});
   }
   return findings;

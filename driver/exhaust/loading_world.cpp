@@ -59,7 +59,7 @@ class Course {
     PairResult broken{.code = std::string(name_of(Code::kInternal))};
     try {
       require_returned(run);
-      broken.what = "its ranks went different ways";
+      broken.what = "its ranks ended differently";
     } catch (const Error& error) {
       broken.code = name_of(error.code());
       broken.what = error.what();

@@ -53,7 +53,7 @@ void PairTally::delivered(GlobalRank rank, const StateDict& loaded) {
     const GlobalObject* known = saved_.stored.object(key);
     if (known == nullptr || !rule_.delivers(leaf.key)) {
       find(judged::kLostObject, rank, key,
-           known == nullptr ? "was delivered and not saved" : "was delivered to another layout");
+           known == nullptr ? "was delivered but not saved" : "was delivered to another layout");
       continue;
     }
     objects_[static_cast<std::size_t>(known - saved_.stored.objects.data())] = true;
@@ -121,7 +121,7 @@ void PairTally::judge_refusals(PairResult& result) const {
       rule_.refused ? "must be refused with " + std::string(name_of(*rule_.refused)) : "must load";
   for (const auto& error : errors_) {
     if (rule_.refused && error.code() == *rule_.refused) continue;
-    return set_wrong(result, error.code(), "it " + demanded + ", and ended with " + error.what());
+    return set_wrong(result, error.code(), "it " + demanded + ", but ended with " + error.what());
   }
   if (static_cast<std::int32_t>(errors_.size()) < ranks_) {
     const auto loaded = ranks_ - static_cast<std::int32_t>(errors_.size());
@@ -148,7 +148,7 @@ void PairTally::judge_reach(PairResult& result) const {
     const std::string& key = saved_.stored.objects[o].key;
     if (rule_.delivers(name_without_place(key))) {
       if (objects_[o]) continue;
-      return set_wrong(result, judged::kLostObject, key + " was saved and delivered to no rank");
+      return set_wrong(result, judged::kLostObject, key + " was saved but delivered to no rank");
     }
     ++result.left;
   }

@@ -42,7 +42,7 @@ GlobalState whole(const std::vector<Saver>& savers, StateDict Saver::*part) {
   Rulings rulings;
   GlobalState state = assemble(ranks, rulings);
   if (rulings.empty()) return state;
-  throw Error(Code::kInternal, "the job that saves is not one job: " + rulings.front().message,
+  throw Error(Code::kInternal, "the ranks that save are not one job: " + rulings.front().message,
               {.rank = rulings.front().rank, .key = rulings.front().key});
 }
 

@@ -16,8 +16,9 @@ std::string letter_of(sim::Choosing choosing) {
 }
 
 [[noreturn]] void refuse_recipe(const std::string& text) {
-  throw Error(Code::kUsage,
-              "'" + text + "' is no recipe of a timeline; one looks like 17 or 17p/2:350:941");
+  throw Error(
+      Code::kUsage,
+      "'" + text + "' is not a recipe of a timeline; a recipe looks like 17 or 17p/2:350:941");
 }
 
 /// Reads the text of a recipe from left to right.

@@ -122,8 +122,8 @@ void compare(Stored& stored, const AuditPage& page, const WholeSave& save, Rulin
     if (!found || found->hashes == held.hashes) continue;  // other judges report missing items
     rulings.push_back({save.beside > 0 ? judged::kTornSnapshot : judged::kBitMismatch, held.key,
                        "rank " + std::to_string(page.rank.value) +
-                           " handed it to the save of step " + std::to_string(save.step.value) +
-                           ", and the committed checkpoint holds other bits" +
+                           " passed it to the save of step " + std::to_string(save.step.value) +
+                           ", but the committed checkpoint has different bits" +
                            differing_elements(held, *found),
                        page.rank});
   }

@@ -24,7 +24,7 @@ class SilentCommunicator final : public Communicator {
 
  private:
   [[noreturn]] static void refuse() {
-    throw Error(Code::kInternal, "a job that only says what it holds does not communicate");
+    throw Error(Code::kInternal, "a job that only reports what it holds does not communicate");
   }
 
   Group group_;

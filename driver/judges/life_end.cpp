@@ -74,15 +74,15 @@ Judgement ending_of(const IncarnationRecord& life) {
 Judgement refusal_of(const IncarnationRecord& life, Code code, const std::string& says) {
   for (const auto& rank : life.ranks) {
     const std::string wanted =
-        rank_text(rank) + " was to refuse with " + std::string(name_of(code));
+        rank_text(rank) + " should have refused with " + std::string(name_of(code));
     if (rank.ending != Ending::kFailed || rank.code != code) {
       const std::string what =
-          rank.ending == Ending::kReturned ? "went on" : "ended by " + rank.message;
-      return fail_at(rank, judged::kVerdictDisagreement, wanted + " and " + what);
+          rank.ending == Ending::kReturned ? "continued" : "ended by " + rank.message;
+      return fail_at(rank, judged::kVerdictDisagreement, wanted + " but " + what);
     }
     if (rank.message.find(says) == std::string::npos) {
       return fail_at(rank, judged::kVerdictDisagreement,
-                     wanted + " saying '" + says + "' and said: " + rank.message);
+                     wanted + " saying '" + says + "' but said: " + rank.message);
     }
   }
   return {};
@@ -154,7 +154,7 @@ Judgement death_of(const IncarnationRecord& life) {
     if (rank.ending == Ending::kFailed && follows_from_death(life, code_of(rank))) continue;
     if (rank.ending == Ending::kLost && died_as_planned(rank)) continue;
     return fail_at(rank, code_of(rank),
-                   rank_text(rank) + ", when another rank had died: " + message_of(rank));
+                   rank_text(rank) + ", after another rank had died: " + message_of(rank));
   }
   return {};
 }
@@ -185,9 +185,9 @@ Judgement failed_peer_of(const IncarnationRecord& life) {
                        (rank.code == Code::kDeadline || ((peer_failed || failed_its_peers(rank)) &&
                                                          rank.code == Code::kPeerFailed));
     if (named) continue;
-    const std::string how = rank.ending == Ending::kReturned ? "it went on" : message_of(rank);
+    const std::string how = rank.ending == Ending::kReturned ? "it continued" : message_of(rank);
     return fail_at(rank, rank.code.value_or(judged::kVerdictDisagreement),
-                   rank_text(rank) + ", when a rank had failed its peers: " + how);
+                   rank_text(rank) + ", after a rank had failed its peers: " + how);
   }
   return {};
 }

@@ -69,14 +69,13 @@ Rulings judge_plans(const IncarnationRecord& life) {
     sort_unique(stored);
     for (const auto& ruling : judge_request(live, stored, {})) {
       const bool lost = std::binary_search(live.begin(), live.end(), ruling.key);
-      rulings.push_back({reused ? Code::kStalePlan : judged::kKeysetAsymmetry,
-                         ruling.key,
-                         std::string("the job ") + (lost ? "has it" : "has it no more") +
-                             ", and the checkpoint of step " +
-                             std::to_string(saves.front().point.step.value) +
-                             (lost ? " does not" : " does") +
-                             (reused ? ": it was saved by a plan from before" : ""),
-                         {}});
+      rulings.push_back(
+          {reused ? Code::kStalePlan : judged::kKeysetAsymmetry,
+           ruling.key,
+           std::string("the job ") + (lost ? "has it" : "no longer has it") +
+               ", but the checkpoint of step " + std::to_string(saves.front().point.step.value) +
+               (lost ? " does not" : " does") + (reused ? ": it was saved with an old plan" : ""),
+           {}});
     }
   }
 }
@@ -97,8 +96,8 @@ Rulings judge_endings(const IncarnationRecord& life) {
     rulings.push_back({judged::kVerdictDisagreement,
                        "",
                        "the save of step " + std::to_string(well->point.step.value) +
-                           " ended well on one rank and with " + std::string(name_of(*ill->code)) +
-                           " on another",
+                           " succeeded on one rank and failed with " +
+                           std::string(name_of(*ill->code)) + " on another",
                        {}});
   }
 }
@@ -112,7 +111,7 @@ Rulings judge_unended(const IncarnationRecord& life) {
       if (save.point.certain || save.code) continue;
       rulings.push_back({judged::kCommitMissing, "",
                          "the save of step " + std::to_string(save.point.step.value) +
-                             " was begun, and the job ended before it stood",
+                             " was begun, but the job ended before it was committed",
                          GlobalRank{rank.result.rank}});
     }
   }
@@ -132,7 +131,7 @@ void judge_reads(const std::vector<LoadEvidence>& loads, Rulings& rulings) {
   rulings.push_back({judged::kReadTwice,
                      "",
                      "the ranks of a load read " + std::to_string(read) +
-                         " bytes of payload, and the checkpoint has " + std::to_string(allowed),
+                         " bytes of payload, but the checkpoint has " + std::to_string(allowed),
                      {}});
 }
 
@@ -154,7 +153,7 @@ Rulings judge_loads(const IncarnationRecord& life) {
     if (all.stored.empty()) {
       rulings.push_back({judged::kOracleVacuous,
                          "",
-                         "the checkpoint was loaded, and afterwards its keys could not be read",
+                         "the checkpoint was loaded, but its keys could not be read afterwards",
                          {}});
       continue;
     }
@@ -179,7 +178,7 @@ Rulings judge_absent(const IncarnationRecord& life) {
   for (const auto& key : nowhere) {
     rulings.push_back({judged::kKeysetAsymmetry,
                        key,
-                       "the uninterrupted job has it and no rank of this one does",
+                       "the uninterrupted job has it but no rank of this one does",
                        {}});
   }
   return rulings;

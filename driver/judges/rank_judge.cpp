@@ -143,7 +143,7 @@ void RankJudge::loaded(sim::TrainingJob& job, const FinishedLoad& load) {
   const SavePoint* source = save_told_by(load.state.common, stored);
   if (source == nullptr) {
     add({{judged::kStaleBytes, "",
-          "the job is at step " + printed(job.iteration()) + " and no save was made there",
+          "the job is at step " + printed(job.iteration()) + " but no save was made there",
           rank_}});
     position_.step = job.iteration();
   } else {
@@ -171,8 +171,8 @@ void RankJudge::judge_source(Step location) {
   const std::string loaded = "the checkpoint of step " + printed(location) + " was loaded, ";
   add({{judged::kStaleBytes, "",
         loaded + (newest == location
-                      ? "the newest, where the scenario expects another outcome"
-                      : "and the newest is of step " + (newest ? printed(*newest) : "none")),
+                      ? "the newest, but the scenario expects another outcome"
+                      : "but the newest is of step " + (newest ? printed(*newest) : "none")),
         rank_}});
 }
 
@@ -222,7 +222,7 @@ void RankJudge::stepped(const sim::StepRecord& own, const sim::AppliedSamples& a
                                 .uninterrupted_loss_scale = other.loss_scale});
   if (own == other) return;
   add({{judged::kTrajectoryDivergence, "",
-        "the job's step is " + printed(own) + ", the uninterrupted one's " + printed(other),
+        "the job's step is " + printed(own) + ", but the uninterrupted one's is " + printed(other),
         rank_}});
 }
 
@@ -237,14 +237,14 @@ void RankJudge::judge_samples(const sim::AppliedSamples& applied) {
   };
   add({{judged::kDataStreamSkip, "",
         "iteration " + std::to_string(position_.step.value + 1) + " takes the samples " +
-            text(applied.samples) + ", and without interruption it takes " + text(right),
+            text(applied.samples) + ", but without interruption it takes " + text(right),
         rank_}});
 }
 
 void RankJudge::held(const std::string& what, std::uint64_t bytes, std::uint64_t bound) {
   if (bytes <= bound) return;
   add({{judged::kMemPeakExceeded, "",
-        what + " held " + with_commas(bytes) + " bytes beside the job's own, and may hold " +
+        what + " held " + with_commas(bytes) + " bytes besides the job's own, but may hold only " +
             with_commas(bound),
         rank_}});
 }
@@ -301,7 +301,7 @@ void RankJudge::judge_handed_over(const StateDict& live, const AuditPage& handed
     for (std::size_t i = 0; same_boxes && i < items.size(); ++i) {
       if (items[i]->hashes == at->second[i]->hashes) continue;
       add({{judged::kStaleBytes, key,
-            "what is handed to the save of step " + printed(Step{handed.step}) +
+            "what is passed to the save of step " + printed(Step{handed.step}) +
                 " is not what the job holds" + differing_elements(*at->second[i], *items[i]),
             rank_}});
       break;
@@ -318,7 +318,7 @@ void RankJudge::judge_shapes(const StateDict& live, const StateDict& handed) {
     const auto own = right.find(leaf.key);
     if (own == right.end() || *own->second == leaf.shape) continue;
     add({{Code::kShapeDrift, leaf.key,
-          "it is handed to a save as a part of " + printed(leaf.shape) + ", and is one of " +
+          "it is passed to a save as a part of " + printed(leaf.shape) + ", but is a part of " +
               printed(*own->second),
           rank_}});
   }
@@ -403,7 +403,7 @@ void RankJudge::judge_objects(const StateDict& loaded, const SavePoint& expected
   for (const auto& [key, value] : saved) {
     for (const auto& differing : differences(value, *values.at(key), 1)) {
       add({{judged::kLostObject, key + differing.path,
-            "it was saved as " + differing.left + " and is loaded as " + differing.right, rank_}});
+            "it was saved as " + differing.left + " but is loaded as " + differing.right, rank_}});
     }
   }
 }
@@ -420,7 +420,7 @@ void RankJudge::judge_groups(const ObjectLeaf& leaf) {
     const Value* params = (*list)[g].find("params");
     if (params == nullptr || *params == Value(List{})) continue;
     add({{judged::kLostObject, stored_key(leaf) + "[" + std::to_string(g) + "]['params']",
-          "it was saved as [] and is loaded as " + to_string(*params), rank_}});
+          "it was saved as [] but is loaded as " + to_string(*params), rank_}});
   }
 }
 
@@ -452,7 +452,7 @@ void RankJudge::judge_common(const Value& common, const SavePoint& expected) {
   if (!expected.optimizer) leave_out_optimizer(right);
   for (const auto& differing : differences(right, sim::layout_free(common), 1)) {
     add({{judged::kLostObject, "common" + differing.path,
-          "it was saved as " + differing.left + " and is loaded as " + differing.right, rank_}});
+          "it was saved as " + differing.left + " but is loaded as " + differing.right, rank_}});
   }
   const sim::CommonState stored = sim::decode_common(common);
   judge_modules(stored, expected);
@@ -466,7 +466,7 @@ void RankJudge::judge_common(const Value& common, const SavePoint& expected) {
            "'";
   };
   add({{judged::kLostObject, "common['reprise']",
-        "the checkpoint says that it is of " + text(stored.identity) + ", and it is of " +
+        "the checkpoint says that it is of " + text(stored.identity) + ", but it is of " +
             text(identity),
         rank_}});
 }
@@ -475,7 +475,7 @@ void RankJudge::judge_modules(const sim::CommonState& stored, const SavePoint& e
   if (!sim::same_grids(stored.modules, expected.modules)) {
     add({{Code::kLayoutMismatch, "common['args']",
           "the checkpoint says that it was saved under " + sim::to_string(stored.modules) +
-              ", and it was under " + sim::to_string(expected.modules),
+              ", but it was under " + sim::to_string(expected.modules),
           rank_}});
     return;
   }
@@ -489,7 +489,7 @@ void RankJudge::judge_modules(const sim::CommonState& stored, const SavePoint& e
                 : "common['args']['modules']['" + told.name + "']['distrib_optim_sharding_type']",
           "the checkpoint says that " + (whole ? "its" : "module " + told.name + "'s") +
               " optimizer state is " + std::string(name_of(told.optimizer_sharding)) +
-              ", and it is " + std::string(name_of(right.optimizer_sharding)),
+              ", but it is " + std::string(name_of(right.optimizer_sharding)),
           rank_}});
   }
 }
@@ -501,8 +501,8 @@ void RankJudge::judge_excused(const std::vector<std::string>& excused, const Sav
     const std::string key = parsed ? parsed->key : name;
     if (may_stay_behind(key, source, position_, scenario_.incarnations[incarnation_].load))
       continue;
-    add({{judged::kKeysetAsymmetry, name,
-          "the load left it behind by name, and nothing says that it may", rank_}});
+    add({{judged::kKeysetAsymmetry, name, "the load ignored it by name, but nothing allows that",
+          rank_}});
   }
 }
 

@@ -45,7 +45,7 @@ Judgement restart_loop_of(std::span<const IncarnationRecord> lives) {
     return fail(judged::kRestartLoop,
                 "incarnation " + std::to_string(i) + " began from the fault checkpoint of step " +
                     std::to_string(step) +
-                    ", ended as one before it did that had, and no log says so");
+                    ", ended like an earlier one that had, but no log says so");
   }
   return {};
 }

@@ -97,19 +97,20 @@ Ruling ruling_of(GlobalRank rank, const Judged& judged) {
     if (!age_of(leaf.value, judged.fresh(other), judged.age)) continue;
     return {judged::kRngStreamCollapse, key,
             "the stream of " + to_string(leaf.coordinate) + " is that of " + to_string(other) +
-                ", from which it should differ",
+                ", but should differ from it",
             rank};
   }
   const auto age = age_of(leaf.value, judged.fresh(leaf.coordinate), judged.age);
   const std::string should = "should have drawn for " + steps_text(judged.age);
   if (!age) {
     return {judged::kRngDrift, key,
-            "the stream " + should + " since it began, and is in no state that it comes through: " +
+            "the stream " + should +
+                " since it began, but is in a state that it never passes through: " +
                 to_string(leaf.value),
             rank};
   }
   return {judged::kRngDrift, key,
-          "the stream " + should + " since it began, and has drawn for " + steps_text(*age), rank};
+          "the stream " + should + " since it began, but has drawn for " + steps_text(*age), rank};
 }
 
 /// Returns a ruling if the stream at this coordinate belongs to another module or to another
@@ -127,13 +128,13 @@ std::optional<Ruling> taken_from_others(GlobalRank rank, const Judged& judged,
     const std::uint64_t seed = sim::streams_seed(source.seed, module);
     if (seed == judged.seed || !is(seed, judged.dp)) continue;
     return Ruling{judged::kRngStreamCollapse, key,
-                  "the stream is that of module " + module + ", from which it should differ", rank};
+                  "the stream is that of module " + module + ", but should differ from it", rank};
   }
   for (std::int32_t dp = 0; source.by_dp && dp < kOthers; ++dp) {
     if (dp == judged.dp || !is(judged.seed, dp)) continue;
     return Ruling{judged::kRngStreamCollapse, key,
                   "the stream of data-parallel rank " + std::to_string(judged.dp) + " is that of " +
-                      std::to_string(dp) + ", from which it should differ",
+                      std::to_string(dp) + ", but should differ from it",
                   rank};
   }
   return {};

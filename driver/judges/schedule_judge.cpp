@@ -12,8 +12,8 @@ Rulings judge_schedule(GlobalRank rank, const Value& own, const Value& uninterru
   const auto right = sim::decode_common(uninterrupted).progress.schedule;
   if (is.num_steps == right.num_steps) return {};
   std::ostringstream text;
-  text << "the schedule has counted " << is.num_steps << " samples, and without interruption "
-       << right.num_steps << ": the learning rate is " << is.lr() << " and not " << right.lr();
+  text << "the schedule has counted " << is.num_steps << " samples, but without interruption "
+       << right.num_steps << ": the learning rate is " << is.lr() << " instead of " << right.lr();
   return {{judged::kScheduleDrift, "common['opt_param_scheduler']['num_steps']", text.str(), rank}};
 }
 

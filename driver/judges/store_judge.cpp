@@ -29,14 +29,14 @@ std::string wrong_with(Store& store, const std::string& path, PayloadCheck paylo
   NoProgress unwatched;
   try {
     const VerifyReport report = verify(store, path, payload, unwatched);
-    if (report.vacuous()) return "it holds nothing";
+    if (report.vacuous()) return "it is empty";
     for (const auto& finding : report.findings) {
       if (finding.severity != Severity::kError) continue;
       std::ostringstream text;
       text << finding;
       return text.str();
     }
-    return report.location ? "" : "it is not there";
+    return report.location ? "" : "it does not exist";
   } catch (const Error& error) {
     return error.what();
   }
@@ -96,8 +96,8 @@ class StoreJudge {
   void judge_tracker() {
     if (past_.tracker_damaged) return;
     if (!named_) {
-      rule(judged::kCommitMissing, "the save of step " + printed(newest().step) +
-                                       " ended well, and there is no tracker that names it");
+      rule(judged::kCommitMissing,
+           "the save of step " + printed(newest().step) + " succeeded, but no tracker names it");
       return;
     }
     const SavePoint* save = save_of(past_.saves, *named_);
@@ -105,12 +105,12 @@ class StoreJudge {
       const std::string wrong = wrong_with(store_, kCheckpointRoot, PayloadCheck::kRead);
       if (!wrong.empty()) {
         rule(Code::kTrackerDangling,
-             "the tracker names step " + printed(*named_) + ", and that is not whole: " + wrong);
+             "the tracker names step " + printed(*named_) + ", which is not whole: " + wrong);
       }
     }
     if (save != nullptr && save - past_.saves.data() >= newest_) return;
     rule(judged::kCommitMissing, "the save of step " + printed(newest().step) +
-                                     " ended well, and the tracker names step " + printed(*named_));
+                                     " succeeded, but the tracker names step " + printed(*named_));
   }
 
   /// Returns the saves that a load may have skipped as damaged: saves of earlier lives that are
@@ -199,7 +199,7 @@ class StoreJudge {
       if (wrong.empty()) continue;
       rule(judged::kLastGoodDeleted,
            "the checkpoint of step " + printed(save->step) +
-               " was committed and is to be kept, and is not whole: " + wrong);
+               " was committed and must be kept, but is not whole: " + wrong);
     }
     judge_count();
   }
@@ -228,8 +228,8 @@ class StoreJudge {
       kept += may_be_left_out(one->step) ? 0 : 1;
     }
     if (beyond == 0) return;
-    rule(judged::kRetentionExceeded, std::to_string(beyond) + " checkpoints are there beyond the " +
-                                         std::to_string(plan_.keep) + " that are to be kept");
+    rule(judged::kRetentionExceeded, std::to_string(beyond) + " checkpoints exist beyond the " +
+                                         std::to_string(plan_.keep) + " that should be kept");
   }
 
   void judge_stored() {
@@ -269,7 +269,7 @@ class StoreJudge {
         {found.front().code,
          found.front().key,
          "the checkpoint of step " + printed(step) + " has " + with_commas(found.size()) +
-             " keys that break the law of slots; the first: " + found.front().message,
+             " keys that violate the rule for optimizer slots; the first: " + found.front().message,
          {}});
   }
 
@@ -286,7 +286,7 @@ class StoreJudge {
       }
       rule(passed_on::kIllegalStatePersisted, "the checkpoint holds the rerun state " +
                                                   std::string(sim::name_of(snapshot->state)) +
-                                                  ", which nobody can go on from");
+                                                  ", from which no job can continue");
     } catch (const Error&) {
       return;  // judge_tracker() reports a checkpoint that is not whole
     }

@@ -81,7 +81,7 @@ Judgement difference_of(const IncarnationRecord& life) {
     if (rank.result.bit_mismatches > 0) {
       return fail_at(rank, judged::kBitMismatch,
                      rank_text(rank) + " has " + std::to_string(rank.result.bit_mismatches) +
-                         " elements with other bits");
+                         " elements with different bits");
     }
   }
   return {};
@@ -91,7 +91,7 @@ Judgement difference_of(const IncarnationRecord& life) {
 
 Judgement contradicted(const std::string& what, const std::string& wanted, const std::string& is,
                        SourceLine line = SourceLine::here()) {
-  return fail(judged::kVerdictDisagreement, what + " was to be " + wanted + " and is " + is, line);
+  return fail(judged::kVerdictDisagreement, what + " should be " + wanted + " and is " + is, line);
 }
 
 /// Returns the gravest diagnosis of the last life that has one; kNone if none has.
@@ -151,7 +151,7 @@ Judgement rates_of(const Expectation& expect, std::span<const IncarnationRecord>
   for (const auto& [step, rate] : expect.rates) {
     const std::string what = "the learning rate of step " + std::to_string(step);
     const auto found = taken.find(step);
-    if (found == taken.end()) return contradicted(what, text_of(rate), "none: nobody took it");
+    if (found == taken.end()) return contradicted(what, text_of(rate), "none: no rank took it");
     if (!is_as_written(found->second, rate)) {
       return contradicted(what, text_of(rate), text_of(found->second));
     }
@@ -173,7 +173,7 @@ Judgement expectations_of(const Expectation& expect, std::span<const Incarnation
                         std::string(name_of(diagnosis_of(lives))));
   }
   if (expect.replans && replans_of(lives) != *expect.replans) {
-    return contradicted("the number of plans made again", std::to_string(*expect.replans),
+    return contradicted("the number of replans", std::to_string(*expect.replans),
                         std::to_string(replans_of(lives)));
   }
   if (const auto skipped = skipped_by(last); skipped != expect.skipped.value_or(skipped)) {
@@ -190,7 +190,7 @@ Judgement expectations_of(const Expectation& expect, std::span<const Incarnation
     const bool logged = std::any_of(lives.begin(), lives.end(),
                                     [&](const auto& life) { return is_logged(life, text); });
     if (logged)
-      return fail(judged::kVerdictDisagreement, "a log was not to say so, and says: " + text);
+      return fail(judged::kVerdictDisagreement, "a log must not say this, but it does: " + text);
   }
   const auto empty = std::count_if(last.ranks.begin(), last.ranks.end(),
                                    [](const auto& rank) { return rank.bound_bytes.empty > 0; });
@@ -256,13 +256,12 @@ Judgement unfired_of(const Scenario& scenario, std::span<const IncarnationRecord
       const std::string what = "incarnation " + std::to_string(i) + ": the " + sim::to_string(spec);
       const std::int32_t rank = spec.place.rank.value;
       if (!state) {
-        return located(i, rank,
-                       vacuous(what + " was planned, and no rank knows of it: not even armed"));
+        return located(i, rank, vacuous(what + " was planned, but no rank reports it as armed"));
       }
       if (fires == Fires::kNo && state->fired) {
-        return located(
-            i, rank,
-            fail(judged::kVerdictDisagreement, what + " was not to fire and did: " + state->where));
+        return located(i, rank,
+                       fail(judged::kVerdictDisagreement,
+                            what + " should not have fired, but it did: " + state->where));
       }
       if (fires == Fires::kYes && !state->fired) {
         return located(i, rank,
@@ -285,12 +284,12 @@ Judgement vacuity_of(std::span<const IncarnationRecord> lives, const Expectation
       if (cut_short && rank.loads.empty()) continue;  // ended before anything was compared
       if (rank.result.owns && rank.result.elements == 0) {
         return located(life, rank.result.rank,
-                       vacuous(where + rank_text(rank) + " owns state and compared nothing"));
+                       vacuous(where + rank_text(rank) + " owns state but compared nothing"));
       }
       if (!rank.result.owns && expect.every_rank_owns) {
         return located(life, rank.result.rank,
                        vacuous(where + rank_text(rank) +
-                               " holds nothing; where that is meant, expect 'ranks_own: some'"));
+                               " holds nothing; if that is intended, expect 'ranks_own: some'"));
       }
     }
   }
@@ -299,7 +298,7 @@ Judgement vacuity_of(std::span<const IncarnationRecord> lives, const Expectation
   const auto least = std::max<std::uint64_t>(expect.elements_least, 1);
   if (elements >= least) return {};
   return vacuous(with_commas(elements) + " elements were compared, " + with_commas(least) +
-                 " is the least");
+                 " is the minimum");
 }
 
 /// A power cut that takes nothing shows nothing: perhaps all is synced too early, or the simulated
@@ -308,7 +307,7 @@ Judgement harmless_cut_of(const Scenario& scenario, std::span<const IncarnationR
   const bool took =
       std::any_of(lives.begin(), lives.end(), [](const auto& life) { return life.power_cut_took; });
   if (!is_power_cut_planned(scenario) || took) return {};
-  return vacuous("the planned power cut took no byte and no name in any life");
+  return vacuous("the planned power failure lost no byte and no name in any life");
 }
 
 Judgement judgement_of(const Scenario& scenario, std::span<const IncarnationRecord> lives) {

@@ -37,14 +37,14 @@ CommandEnd run_command(const CommandLife& life, const std::string& checkpoints,
 std::string complaint_of(const CommandLife& life, const CommandEnd& end) {
   const std::string log = end.log.empty() ? "" : ": " + end.log;
   if (end.process.timed_out) {
-    return "the command was not finished after " + std::to_string(life.seconds) +
+    return "the command did not finish within " + std::to_string(life.seconds) +
            " s (its `seconds` in the scenario)" + log;
   }
   if (end.process.exit_code != life.exits) {
-    return "the command was to end with " + std::to_string(life.exits) + " and ended with " +
+    return "the command should have ended with " + std::to_string(life.exits) + " but ended with " +
            std::to_string(end.process.exit_code) + log;
   }
-  return end.process.left_some ? "the command ended and left processes behind" : "";
+  return end.process.left_some ? "the command ended but left processes behind" : "";
 }
 
 }  // namespace reprise::driver

@@ -109,12 +109,12 @@ class ForeignLife {
         if (finding.severity != Severity::kError) continue;
         std::ostringstream text;
         text << finding;
-        rule(Code::kTrackerDangling, "what it leaves is not whole: " + text.str());
+        rule(Code::kTrackerDangling, "what it left is not whole: " + text.str());
         break;
       }
       count(report);
     } catch (const Error& error) {
-      rule(Code::kTrackerDangling, std::string("what it leaves can't be read: ") + error.what());
+      rule(Code::kTrackerDangling, std::string("what it left can't be read: ") + error.what());
     }
     judge_step(store);
   }
@@ -159,8 +159,8 @@ class ForeignLife {
     const Step step = *leaves();
     if (rank_.result.loaded_step != step.value) {
       rule(judged::kCommitMissing,
-           "the command was to leave a checkpoint of step " + std::to_string(step.value) +
-               ", and the tracker names " +
+           "the command should have left a checkpoint of step " + std::to_string(step.value) +
+               ", but the tracker names " +
                (rank_.result.loaded_step < 0 ? "none" : std::to_string(rank_.result.loaded_step)));
       return;
     }
@@ -168,8 +168,8 @@ class ForeignLife {
     rank_.content_digest = content.value_or("");
     if (content_ && content != content_) {
       rule(judged::kBitMismatch, "the checkpoint of step " + std::to_string(step.value) +
-                                     " was there before, and its tensors " +
-                                     (content ? "held something else" : "can't be read any more"));
+                                     " existed before, but its tensors " +
+                                     (content ? "had different values" : "can no longer be read"));
     }
     rank_.saves.push_back({point_of(step, store), {}, {}, {}, false});
   }

@@ -15,9 +15,9 @@ std::optional<std::string> why_no_room(std::int32_t ranks, const GpuRoom& room) 
   if (room.devices == 0) return "no GPU: " + room.why_none;
   const auto most = static_cast<std::int64_t>(room.devices) * room.ranks_per_gpu;
   if (ranks <= most) return std::nullopt;
-  return "it has " + std::to_string(ranks) + " ranks, and " + std::to_string(room.devices) +
+  return "it has " + std::to_string(ranks) + " ranks, but " + std::to_string(room.devices) +
          (room.devices == 1 ? " GPU takes " : " GPUs take ") + std::to_string(most) +
-         ": more with --ranks-per-gpu";
+         ": raise --ranks-per-gpu to allow more";
 }
 
 }  // namespace reprise::driver

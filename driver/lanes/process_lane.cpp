@@ -122,15 +122,14 @@ std::vector<RulingText> rulings_on(const std::string& launcher, const ProcessEnd
   });
   if (!returned) return rulings;
   if (end.timed_out) {
-    rule(rulings, {passed_on::kHang, "every rank says that it ended well, and " + launcher +
+    rule(rulings, {passed_on::kHang, "every rank reports success, but " + launcher +
                                          " was still running at the deadline, and was killed"});
   } else if (end.cut_short) {
-    rule(rulings, {passed_on::kHang, "every rank says that it ended well, and " + launcher +
+    rule(rulings, {passed_on::kHang, "every rank reports success, but " + launcher +
                                          " was still running long after, and was killed"});
   } else if (end.exit_code != 0) {
-    rule(rulings,
-         {Code::kInternal, "every rank says that it ended well, and " + launcher + " ended with " +
-                               std::to_string(end.exit_code) + ": one failed after that"});
+    rule(rulings, {Code::kInternal, "every rank reports success, but " + launcher + " ended with " +
+                                        std::to_string(end.exit_code) + ": one failed after that"});
   }
   return rulings;
 }
@@ -170,7 +169,7 @@ class ProcessLane final : public Lane {
     record.rulings = rulings_on(options_.launcher, end, record.ranks, left);
     if (records_in(records.string(), world) == 0 && !end.timed_out) {
       record.launch_error = options_.launcher + " ended with " + std::to_string(end.exit_code) +
-                            " and no rank left a record: " + tail_of(log);
+                            " but no rank left a record: " + tail_of(log);
     }
     if (options_.recorded) {
       options_.recorded(incarnation, merged_parts(records.string(), record.ranks, since_1970_ns()));
@@ -216,7 +215,7 @@ class ProcessLane final : public Lane {
     record.ending = end.timed_out ? Ending::kHung : Ending::kLost;
     record.code = end.timed_out ? Code::kDeadline : Code::kPeerFailed;
     record.message = end.timed_out ? "the rank was still running at the deadline, and was killed"
-                                   : "the rank's process ended without a record";
+                                   : "the rank's process ended without leaving a record";
     return record;
   }
 

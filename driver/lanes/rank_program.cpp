@@ -259,7 +259,7 @@ class RankProgram {
     }
     if (left_) {
       judge_.contradict("the job ends with exit code " + std::to_string(record_.exit_code) +
-                        ", and was to train on");
+                        ", but should have continued to train");
     }
     log_results();
     begin_phase("train");
@@ -269,13 +269,13 @@ class RankProgram {
     for (int i = 0; i < kTriesToExit && !left_; ++i) advance();
     log_results();
     if (!left_ || record_.exit_code != exits.code) {
-      judge_.contradict("the job was to end with exit code " + std::to_string(exits.code) +
-                        (left_ ? " and does with " + std::to_string(record_.exit_code)
-                               : " and trains on and on"));
+      judge_.contradict("the job should have ended with exit code " + std::to_string(exits.code) +
+                        (left_ ? " but ended with " + std::to_string(record_.exit_code)
+                               : " but continues to train"));
     }
     if (exits.saves && *exits.saves != saved_at_exit_) {
-      judge_.contradict(saved_at_exit_ ? "the job saved before it ended, and was not to"
-                                       : "the job was to save before it ended, and did not");
+      judge_.contradict(saved_at_exit_ ? "the job saved before it ended, but should not have"
+                                       : "the job should have saved before it ended, but did not");
     }
   }
   void act(const SaveAction& plan, LifeFaults::Range /*none*/) { save(plan); }
@@ -311,7 +311,7 @@ class RankProgram {
     if (fails.how == Failing::How::kNever) throw Error(error);
     if (error.code() == Code::kInternal) throw error;
     if (fails.how != Failing::How::kBy || error.code() == fails.code) return;
-    judge_.contradict("the save was to fail with " + to_string(fails) + " and failed by " +
+    judge_.contradict("the save should have failed with " + to_string(fails) + " but failed with " +
                       error.what());
   }
 
@@ -598,7 +598,8 @@ class RankProgram {
                  is_first() ? stored_keys(part_.ports.store, end.result.directory) : Inventory{});
     keep_record();
     if (plan.fails.how == Failing::How::kNever || plan.fails.how == Failing::How::kMaybe) return;
-    judge_.contradict("the save was to fail with " + to_string(plan.fails) + " and ended well");
+    judge_.contradict("the save should have failed with " + to_string(plan.fails) +
+                      " but succeeded");
   }
 
   /// Memory peaks of one save, and of all saves in flight at that time.

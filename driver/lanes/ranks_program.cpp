@@ -30,7 +30,7 @@ std::string first_line(const std::string& text) { return text.substr(0, text.fin
 
 Answer ask(const std::string& program) {
   if (!std::filesystem::is_regular_file(program)) {
-    return {"the program of the ranks is not there: " + program, {}};
+    return {"the ranks' program does not exist: " + program, {}};
   }
   const ScratchDirectory scratch;
   const std::string file = scratch.path() + "/answer";
@@ -42,7 +42,7 @@ Answer ask(const std::string& program) {
     if (end.exit_code == 0) {
       const RankLibraries libraries = parse_libraries(said);
       if (libraries.program == this_program()) return {std::nullopt, libraries};
-      return {"the program of the ranks is of another build, " + program + ": " +
+      return {"the ranks' program is from another build, " + program + ": " +
                   (libraries.program.empty() ? "it does not say which" : libraries.program) +
                   "; this program is " + this_program() + "; build both",
               {}};
@@ -50,7 +50,7 @@ Answer ask(const std::string& program) {
   } catch (const Error& error) {
     said = error.message();
   }
-  return {"the program of the ranks does not start, " + program + ": " + first_line(said), {}};
+  return {"the ranks' program does not start, " + program + ": " + first_line(said), {}};
 }
 
 /// Asks once for each path: scenarios by the thousand want to know.

@@ -63,7 +63,7 @@ void take_end(const sim::RankOutcome& outcome, RankRecord& record) {
   record.ending = ending_of(outcome.end);
   if (outcome.end == sim::RankEnd::kHung) {
     record.code = passed_on::kHang;
-    record.message = outcome.error ? outcome.error->message() : "it never came to an end";
+    record.message = outcome.error ? outcome.error->message() : "it never ended";
   } else if (outcome.error) {
     record.code = outcome.error->code();
     record.message = outcome.error->what();
@@ -118,8 +118,8 @@ class OtherWriters {
     for (const std::string& file : written_) {
       if (store_.stat(file)) continue;
       rule(record.rulings, {.code = judged::kProtocol,
-                            .text = "the job removed what another writer is writing, who has "
-                                    "taken its lease: " +
+                            .text = "the job removed something that another writer, which has "
+                                    "taken over its lease, is writing: " +
                                     file,
                             .phase = "store"});
     }

@@ -83,7 +83,7 @@ std::vector<Scenario> rows_of(const FileAndRows& wanted, std::vector<Scenario> a
   throw Error(
       Code::kUsage,
       "no row has " + join(wanted.cells, " and ") +
-          (cells.empty() ? "; the file has no 'each'" : "; there are: " + join(cells, ", ")),
+          (cells.empty() ? "; the file has no 'each'" : "; available: " + join(cells, ", ")),
       {.file = wanted.file});
 }
 
@@ -123,7 +123,7 @@ std::string no_tag(const std::string& tag, const Catalogue& catalogue) {
   std::vector<std::string> tags;
   for (const auto& [name, count] : catalogue.tags) tags.push_back(name);
   return "no scenario has the tag '" + tag + "'" +
-         (tags.empty() ? "; none has any" : "; the tags are: " + join(tags, ", "));
+         (tags.empty() ? "; no scenario has tags" : "; the tags are: " + join(tags, ", "));
 }
 
 void select_by_tags(const Selection& selection, Catalogue& catalogue) {
@@ -133,7 +133,9 @@ void select_by_tags(const Selection& selection, Catalogue& catalogue) {
     }
     leave_out(
         catalogue, [&tag](const Scenario& scenario) { return has_tag(scenario, tag); },
-        [&tag] { return "--not-tag " + tag + " leaves nothing: every scenario has that tag"; });
+        [&tag] {
+          return "--not-tag " + tag + " leaves out everything: every scenario has that tag";
+        });
   }
   if (selection.tag.empty()) return;
   leave_out(
@@ -148,8 +150,8 @@ void select_kind(bool programs, Catalogue& catalogue) {
       catalogue,
       [programs](const Scenario& scenario) { return scenario.program.has_value() != programs; },
       [programs] {
-        return programs ? "none of these scenarios has a trainer; only those run on the lane "
-                          "program"
+        return programs ? "none of these scenarios has a trainer; only scenarios with trainers run "
+                          "on the lane program"
                         : "each of these scenarios has a trainer; they run with --lane program";
       });
 }
@@ -162,8 +164,8 @@ void refuse_equal_names(const std::vector<Scenario>& scenarios) {
     const auto [known, added] = files.emplace(scenario.name, scenario.file);
     if (added) continue;
     throw Error(Code::kUsage,
-                "two scenarios are called " + scenario.name + ": " + known->second + " and " +
-                    scenario.file + "; give one a 'name:' of its own, or run them apart",
+                "two scenarios have the name " + scenario.name + ": " + known->second + " and " +
+                    scenario.file + "; give one of them its own 'name:', or run them separately",
                 {.file = scenario.file});
   }
 }

@@ -17,7 +17,7 @@ std::int64_t extent_of(const YamlMap& map, const YAML::Node& at, const std::stri
   std::int64_t value = 0;
   const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (failed != std::errc{} || end != text.data() + text.size() || value < 0 || value > most) {
-    map.fail(at, "wants a size from 0 to " + std::to_string(most) + ", not '" + text + "'");
+    map.fail(at, "needs a size from 0 to " + std::to_string(most) + ", not '" + text + "'");
   }
   return value;
 }
@@ -26,7 +26,7 @@ Split split_of(const YamlMap& map, const YAML::Node& at, const std::string& text
                const Dims& shape) {
   const auto slash = text.find('/');
   if (slash == std::string::npos || slash == 0) {
-    map.fail(at, "wants splits such as tp/0, not '" + text + "'");
+    map.fail(at, "needs splits such as tp/0, not '" + text + "'");
   }
   const auto dim = extent_of(map, at, text.substr(slash + 1), static_cast<std::int64_t>(kMaxNdim));
   if (dim >= static_cast<std::int64_t>(shape.size())) {
@@ -43,7 +43,7 @@ sim::ParameterSpec parameter_of(YamlMap map) {
     if (parameter.shape.size() == kMaxNdim) map.fail(shape, "has too many dimensions");
     parameter.shape.push_back(extent_of(map, shape, extent, kExtentMax));
   }
-  if (!checked_volume(parameter.shape)) map.fail(shape, "is too large a tensor");
+  if (!checked_volume(parameter.shape)) map.fail(shape, "is too large for a tensor");
   std::vector<Split> splits;
   for (const auto& text : map.texts("splits")) {
     splits.push_back(split_of(map, map.node("splits"), text, parameter.shape));
@@ -79,7 +79,7 @@ sim::ModelSpec parse_model(const std::string& text, const std::string& file) {
   sim::ModelSpec model{name, {}};
   const YAML::Node parameters = top.node("parameters");
   if (!parameters.IsDefined() || !parameters.IsSequence()) {
-    top.fail(root, "wants 'gpt' or a list under 'parameters'");
+    top.fail(root, "needs 'gpt' or a list under 'parameters'");
   }
   for (const auto& parameter : parameters) {
     model.parameters.push_back(parameter_of({parameter, file, "a parameter"}));

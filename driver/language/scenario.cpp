@@ -32,7 +32,7 @@ void read_refusal(YamlMap& expect, Expectation& expected) {
   expected.refusal = expect.code("refused");
   expected.refusal_says = expect.text("refused_says").value_or("");
   if (!expected.refusal && !expected.refusal_says.empty()) {
-    expect.fail(expect.node("refused_says"), "says what a refusal says, and expects none");
+    expect.fail(expect.node("refused_says"), "has 'says' for a refusal but does not expect one");
   }
 }
 
@@ -54,7 +54,7 @@ void read_rates(YamlMap rates, Expectation& expected) {
                         step.size() < 10;
     if (!counts || !number) {
       rates.fail(rates.node(step),
-                 "wants learning rates by step under 'learning_rates': {4: 0.01}");
+                 "needs learning rates by step under 'learning_rates': {4: 0.01}");
     }
     expected.rates[std::stoll(step)] = *number;
   });
@@ -82,7 +82,7 @@ void read_findings(YamlMap& expect, Expectation& expected) {
 void read_delta(YamlMap& expect) {
   const auto delta = expect.number("max_delta");
   if (!delta || *delta == 0) return;
-  expect.fail(expect.node("max_delta"), "wants max_delta 0: anything else is a difference");
+  expect.fail(expect.node("max_delta"), "needs max_delta 0: anything else is a difference");
 }
 
 void read_counts(YamlMap& expect, Expectation& expected) {
@@ -117,11 +117,11 @@ void read_lanes(YamlMap& top, Scenario& scenario) {
   }
   const bool own_store = scenario.checkpoint.store != CheckpointPlan{}.store;
   if (own_store && scenario.lanes != std::vector{LaneKind::kSim}) {
-    top.fail(top.node("lanes"), "wants lanes: [sim] for a store that is simulated");
+    top.fail(top.node("lanes"), "needs lanes: [sim], because its store is simulated");
   }
   const bool power_cut = scenario.checkpoint.crash == CrashModel::kPowerCut;
   if (power_cut && scenario.lanes != std::vector{LaneKind::kSim}) {
-    top.fail(top.node("lanes"), "wants lanes: [sim] for a power cut, which is simulated");
+    top.fail(top.node("lanes"), "needs lanes: [sim], because a power cut is simulated");
   }
 }
 
@@ -213,7 +213,7 @@ Scenario read_one(const YAML::Node& root, const Source& source, Bindings& bindin
     if (top.has("checkpoint")) read_checkpoint(top.map("checkpoint"), scenario.checkpoint);
   });
   const auto steps = [&] {
-    if (!top.has("steps")) top.refuse(root, "wants a list under 'steps'");
+    if (!top.has("steps")) top.refuse(root, "needs a list under 'steps'");
     read_steps(top, scenario);
   };
   read(steps, sound);  // whether a step makes sense depends on the job
@@ -235,8 +235,8 @@ void require_all_used(const YamlMap& top, const YAML::Node& each, const Bindings
   for (const auto& [name, value] : bindings.values) {
     if (name.ends_with(".next") || bindings.used.contains(name)) continue;
     if (bindings.used.contains(name + ".next")) continue;
-    top.fail(each, "has an axis '" + name + "' that nothing uses; say $" + name +
-                       " where its values belong");
+    top.fail(each, "has an axis '" + name + "' that nothing uses; write $" + name +
+                       " where its values should be used");
   }
 }
 
@@ -244,7 +244,7 @@ std::vector<Scenario> read_table(const YAML::Node& root, const Source& source) {
   YamlMap top(root, source.file, "the scenario");
   const YAML::Node each = top.node("each");
   if (top.has("recorded")) {
-    top.fail(root, "records one outcome for a table; record one row in a file of its own");
+    top.fail(root, "records one outcome for a table; record a row in its own file");
   }
   std::vector<Scenario> scenarios;
   const auto world = [&](Bindings& before) {
@@ -274,9 +274,9 @@ std::vector<Scenario> read_table(const YAML::Node& root, const Source& source) {
 /// Refuses a file whose name can't be the name of a run: checkpoints and reports hold UTF-8 alone.
 void require_file_name(const std::string& file) {
   if (is_utf8(name_of_file(file))) return;
-  throw MistakeError({file, -1, -1,
-                      "the file's name is not UTF-8, and its scenario would be called by it; "
-                      "rename the file"});
+  throw MistakeError(
+      {file, -1, -1,
+       "the file's name is not UTF-8 but would become the scenario's name; rename the file"});
 }
 
 std::vector<Scenario> read_root(const YAML::Node& root, const Source& source) {
@@ -344,7 +344,7 @@ LaneKind lane_named(std::string_view name) {
     if (known == name) return lane;
   }
   throw Error(Code::kUsage,
-              "no lane is called '" + std::string(name) + "'; there are: sim, mpi, gpu, program");
+              "there is no lane '" + std::string(name) + "'; available: sim, mpi, gpu, program");
 }
 
 std::vector<Scenario> parse_scenarios(const std::string& text, const std::string& file,

@@ -61,7 +61,8 @@ void read_checkpoint(YamlMap checkpoint, CheckpointPlan& plan) {
     const auto strict = checkpoint.text("strictness");
     if (!strict) return;
     const auto mode = strictness_named(*strict);
-    if (!mode) checkpoint.refuse(checkpoint.node("strictness"), "knows no strict mode " + *strict);
+    if (!mode)
+      checkpoint.refuse(checkpoint.node("strictness"), "has the unknown strict mode " + *strict);
     plan.strictness = *mode;
   });
   checkpoint.attempt(

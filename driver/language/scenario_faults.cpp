@@ -70,7 +70,8 @@ void require_member(YamlMap& map, const char* key, std::int64_t rank, const Inca
   if (fits && plan.has_member(static_cast<std::int32_t>(rank))) return;
   map.fail(map.node(map.has(key) ? key : "kind"),
            "plans something at rank " + std::to_string(rank) +
-               ", which is no member of this life's job; its members are " + plan.members_text());
+               ", which is not a member of this life's job; its members are " +
+               plan.members_text());
 }
 
 BadResultAction read_bad_result(YamlMap map, const IncarnationPlan& plan) {
@@ -83,7 +84,8 @@ BadResultAction read_bad_result(YamlMap map, const IncarnationPlan& plan) {
   bad.fatal = map.flag("fatal").value_or(true);
   if (const auto value = map.word("value", sim::bad_values())) {
     map.attempt([&] {
-      if (!bad.fatal) map.fail(map.node("value"), "gives a value to a spike, which has its own");
+      if (!bad.fatal)
+        map.fail(map.node("value"), "gives a value for a spike, which has a fixed one");
     });
     bad.value = sim::bad_value_named(*value).value();
   }
@@ -129,13 +131,14 @@ DamageAction read_damage(YamlMap map) {
   const bool flips = map.has("byte") || map.has("bit");
   if (int{flips} + int{damage.cut.has_value()} + int{damage.remove} + int{damage.from.has_value()} >
       1) {
-    map.fail(map.node("what"), "has several of byte with bit, cut, remove, from; name one");
+    map.fail(map.node("what"), "has more than one of byte with bit, cut, remove, from; give one");
   }
   if (damage.from && damage.what != sim::FileKind::kPayload) {
-    map.fail(map.node("from"), "takes tensors from another checkpoint, and only payload has some");
+    map.fail(map.node("from"),
+             "takes tensors from another checkpoint, but only payload has tensors");
   }
   if (map.has("keys") && !damage.from) {
-    map.fail(map.node("keys"), "names keys, and no checkpoint that their tensors come from");
+    map.fail(map.node("keys"), "names keys, but no checkpoint that their tensors come from");
   }
   return damage;
 }

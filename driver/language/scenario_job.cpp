@@ -49,7 +49,7 @@ void read_schedule(YamlMap map, sim::Schedule& schedule) {
   if (const auto lr = map.number("min_lr")) schedule.min_lr = *lr;
   map.refuse_unknown();
   if (schedule.lr_decay_steps <= schedule.lr_warmup_steps) {
-    map.fail(map.node("lr_decay_steps"), "wants its decay to end after its warm-up");
+    map.fail(map.node("lr_decay_steps"), "must end its decay after its warm-up");
   }
 }
 
@@ -57,10 +57,10 @@ void read_nodes(YamlMap& job, Scenario& scenario) {
   const std::int32_t world = scenario.incarnations.front().world_size();
   const auto per_node = job.integer_in("ranks_per_node", 1, kWorldMax);
   const auto nodes = job.integer_in("nodes", 1, kWorldMax);
-  if (per_node && nodes) job.fail(job.node("nodes"), "says both nodes and ranks_per_node");
+  if (per_node && nodes) job.fail(job.node("nodes"), "has both nodes and ranks_per_node");
   if (nodes && world % *nodes != 0) {
     job.fail(job.node("nodes"), "can't put " + std::to_string(world) + " ranks evenly on " +
-                                    std::to_string(*nodes) + " nodes; say ranks_per_node");
+                                    std::to_string(*nodes) + " nodes; give ranks_per_node");
   }
   if (nodes) scenario.ranks_per_node = world / static_cast<std::int32_t>(*nodes);
   if (per_node) scenario.ranks_per_node = static_cast<std::int32_t>(*per_node);
@@ -68,7 +68,7 @@ void read_nodes(YamlMap& job, Scenario& scenario) {
 
 void read_members(YamlMap& map, IncarnationPlan& plan) {
   if (map.has("ranks") && !plan.modules.empty()) {
-    map.fail(map.node("ranks"), "names ranks, and the job has modules; each has its own ranks");
+    map.fail(map.node("ranks"), "names ranks, but the job has modules, each with its own ranks");
   }
   if (map.has("ranks")) plan.ranks.clear();
   for (const auto rank : read_ranks(map)) plan.ranks.push_back(rank);
@@ -130,7 +130,7 @@ void read_one_model(YamlMap& restart, const Scenario& scenario, IncarnationPlan&
   plan.layout = read_layout(restart, plan.layout.order, scenario.model);
   if (scenario.model.empty()) {
     restart.fail(restart.node("layout"),
-                 "has a layout, and the job has modules; give each its own under 'modules'");
+                 "has a layout, but the job has modules; give each its own layout under 'modules'");
   }
   plan.modules.clear();
 }
@@ -140,7 +140,7 @@ void read_one_model(YamlMap& restart, const Scenario& scenario, IncarnationPlan&
 void require_meaning(YamlMap& restart, const IncarnationPlan& plan) {
   if (plan.modules.empty() || !restart.has("sharding") || restart.has("modules")) return;
   restart.fail(restart.node("sharding"),
-               "has a sharding for modules that name none; give the modules beside it");
+               "has a sharding for modules but names none; name the modules beside it");
 }
 
 /// Reads the modules of the first life, or its one model, with their layouts.
@@ -208,7 +208,8 @@ IncarnationPlan read_restart(YamlMap restart, const Scenario& scenario) {
       placed);
   restart.attempt([&] {
     if (plan.fails || plan.fails_says.empty()) return;
-    restart.fail(restart.node("fails_says"), "says what a refusal says, and 'fails' names none");
+    restart.fail(restart.node("fails_says"),
+                 "has 'says' for a refusal, but 'fails' does not name one");
   });
   restart.refuse_unknown();
   return plan;

@@ -19,7 +19,7 @@ void read_stages(YamlMap& map, sim::Layout& layout) {
   map.attempt_each(map.items("stage_layers"), [&](const YAML::Node& item) {
     std::int64_t layers = 0;
     if (!item.IsScalar() || !YAML::convert<std::int64_t>::decode(item, layers)) {
-      map.refuse(item, "wants whole numbers under 'stage_layers'");
+      map.refuse(item, "needs whole numbers under 'stage_layers'");
     }
     layout.stage_layers.push_back(layers);
   });
@@ -48,7 +48,7 @@ void require_small(const sim::ModelSpec& model, const sim::Layout& layout, YamlM
   const std::uint64_t bytes = sim::least_state_bytes(model, layout);
   if (bytes <= kStateBytesMax) return;
   map.fail(map.node("layout"), "has a job whose ranks hold at least " + human_bytes(bytes) +
-                                   " of weights and optimizer state, and a scenario may have " +
+                                   " of weights and optimizer state, but a scenario may have " +
                                    human_bytes(kStateBytesMax) + "; `reprise plan --model " +
                                    model.name + "` shows what a save of it costs");
 }
@@ -68,7 +68,7 @@ sim::Layout read_layout(YamlMap& map, const std::string& order, const std::strin
     }
     sim::check(layout);
     if (!model.empty()) sim::check_fits(sim::model_named(model), layout);
-    if (layout.world_size() > kWorldMax) map.fail(node, "has a layout of too large a world");
+    if (layout.world_size() > kWorldMax) map.fail(node, "has a layout with too many ranks");
     if (!model.empty()) require_small(sim::model_named(model), layout, map);
     return layout;
   } catch (const Error& error) {
@@ -92,7 +92,7 @@ sim::Sharding read_sharding(YamlMap& map) {
   const auto names = sim::sharding_names();
   if (std::find(names.begin(), names.end(), name) == names.end()) {
     map.refuse(map.node("sharding"),
-               "knows no sharding '" + name + "'; there are: " + join(names, ", "));
+               "has the unknown sharding '" + name + "'; available: " + join(names, ", "));
   }
   return sim::sharding_named(name);
 }
@@ -102,7 +102,7 @@ std::vector<std::int32_t> read_ranks(YamlMap& map) {
   std::set<std::int64_t> seen;
   for (const auto rank : map.integers("ranks")) {
     if (rank < 0 || rank >= kWorldMax || !seen.insert(rank).second) {
-      map.fail(map.node("ranks"), "wants different ranks from 0 to " +
+      map.fail(map.node("ranks"), "needs distinct ranks from 0 to " +
                                       std::to_string(kWorldMax - 1) + " under 'ranks'");
     }
     ranks.push_back(static_cast<std::int32_t>(rank));

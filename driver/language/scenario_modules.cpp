@@ -27,7 +27,7 @@ void require_name(YamlMap& map, const std::string& key, const std::string& name)
     if (name.empty()) throw Error(Code::kUsage, "a module has no name");
     sim::check_modules(alone, 1);
   } catch (const Error& error) {
-    map.fail(map.node(key), "names a module so that it can't be: " + error.message());
+    map.fail(map.node(key), "gives a module an impossible name: " + error.message());
   }
 }
 
@@ -35,7 +35,7 @@ void require_name(YamlMap& map, const std::string& key, const std::string& name)
 void read_loss_scale(YamlMap& map, sim::LossScale& loss_scale) {
   if (const auto scale = map.integer_in("loss_scale", 1, kLossScaleMax)) {
     if (!std::has_single_bit(static_cast<std::uint64_t>(*scale))) {
-      map.fail(map.node("loss_scale"), "wants a power of two under 'loss_scale'");
+      map.fail(map.node("loss_scale"), "needs a power of two under 'loss_scale'");
     }
     loss_scale.scale = static_cast<double>(*scale);
   }
@@ -74,7 +74,7 @@ std::vector<ModuleConfig> read_list(YamlMap& map, const IncarnationPlan& plan) {
   YamlMap list = map.map("modules");
   const auto names = list.keys();
   if (names.empty() || names.size() > kModulesMax) {
-    map.fail(map.node("modules"), "wants 1 to " + std::to_string(kModulesMax) +
+    map.fail(map.node("modules"), "needs 1 to " + std::to_string(kModulesMax) +
                                       " modules under 'modules': {name: {model, layout}}");
   }
   std::vector<ModuleConfig> modules;
@@ -96,10 +96,10 @@ std::vector<ModuleConfig> colocated(std::vector<ModuleConfig> modules, YamlMap& 
   const std::int32_t size = modules.front().layout.world_size();
   for (auto& module : modules) {
     if (module.layout.world_size() != size) {
-      map.fail(map.node("place"), "puts modules on the same ranks, and " + modules.front().name +
+      map.fail(map.node("place"), "puts modules on the same ranks, but " + modules.front().name +
                                       " has " + std::to_string(size) + ", " + module.name + " " +
                                       std::to_string(module.layout.world_size()) +
-                                      "; give their layouts one size");
+                                      "; give their layouts the same size");
     }
     if (!module.ranks.empty()) continue;
     for (std::int32_t rank = 0; rank < size; ++rank) module.ranks.push_back({rank});
@@ -128,7 +128,7 @@ void require_added(YamlMap& restart, const IncarnationPlan& plan, const std::str
   for (const auto& module : plan.modules) names.push_back(module.name);
   const std::string near = closest(name, names);
   restart.fail(restart.node("adds"),
-               "adds the module '" + name + "', which the job has not" +
+               "adds the module '" + name + "', which the job does not have" +
                    (near.empty() ? "; name it under 'modules'" : "; did you mean '" + near + "'?"));
 }
 
@@ -139,7 +139,7 @@ void read_modules(YamlMap& map, IncarnationPlan& plan) {
   map.know("modules");
   if (!map.has("modules") && !map.has("place")) return;
   if (!map.has("modules") && plan.modules.empty()) {
-    map.fail(map.node("place"), "says where modules are to stand, and has none");
+    map.fail(map.node("place"), "says where to place modules but has none");
   }
   refuse_beside(map);
   if (map.has("modules")) {

@@ -33,7 +33,8 @@ Failing read_fails(YamlMap& map) {
   }
   const auto code = code_named(*text);
   if (code && is_error(*code)) return {Failing::How::kBy, *code};
-  map.refuse(map.node("fails"), "knows no code " + *text + "; it may be one, or 'any', or 'maybe'");
+  map.refuse(map.node("fails"),
+             "has the unknown code " + *text + "; give a code, 'any' or 'maybe'");
 }
 
 TrainAction read_train(YamlMap& step) {
@@ -190,24 +191,22 @@ void require_order(const YamlMap& top, const IncarnationPlan& plan, const YAML::
   for (const auto& action : plan.actions) {
     const bool afterwards = is_afterwards(action);
     if (ended && !afterwards) {
-      top.fail(
-          root,
-          "does something between damage, a release, own_metadata, a reshard or a diff and the "
-          "restart after it; damage is last, and so is a release, own_metadata, a reshard or a "
-          "diff");
+      top.fail(root,
+               "does something between damage, a release, own_metadata, a reshard or a diff and "
+               "the restart after it; these must be the last steps before the restart");
     }
     if (exited && !afterwards) top.fail(root, "does something after the job has exited");
     ended = ended || afterwards;
     exited = exited || std::holds_alternative<ExitAction>(action);
   }
   if (plan.command && !std::all_of(plan.actions.begin(), plan.actions.end(), is_afterwards)) {
-    top.fail(root, "lets the job do something in the life of a command; restart it first");
+    top.fail(root, "lets the job do something during the life of a command; restart it first");
   }
   if (!plan.fails) return;
   const bool idle = std::all_of(plan.actions.begin(), plan.actions.end(), [](const Action& action) {
     return is_afterwards(action) || std::holds_alternative<FaultAction>(action);
   });
-  if (!idle) top.fail(root, "does something in a life whose load is to fail");
+  if (!idle) top.fail(root, "does something in a life whose load must fail");
 }
 
 /// True if `action` is training that begins at `iteration` and includes at least one save. Advances
@@ -262,16 +261,16 @@ void require_sense(const YamlMap& top, const Scenario& scenario, const YAML::Nod
             std::holds_alternative<ExitAction>(action) || saves_on_the_way(action, trained);
     if (!std::holds_alternative<LoadAction>(action)) continue;
     loads = true;
-    if (!saved) top.fail(root, "loads before anything was saved");
+    if (!saved) top.fail(root, "loads before anything has been saved");
   }
   if (!loads) top.fail(root, "never restarts and never loads, so nothing would be compared");
-  if (!saved) top.fail(root, "restarts before anything was saved");
+  if (!saved) top.fail(root, "restarts before anything has been saved");
   for (const auto& plan : scenario.incarnations) {
     require_order(top, plan, root);
   }
   const auto& last = scenario.incarnations.back().actions;
   if (std::any_of(last.begin(), last.end(), changes_stored)) {
-    top.fail(root, "does something to a checkpoint, and nothing loads it afterwards");
+    top.fail(root, "does something to a checkpoint, but nothing loads it afterwards");
   }
 }
 

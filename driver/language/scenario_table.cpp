@@ -128,7 +128,7 @@ Nodes values_of(const std::string& axis, const YAML::Node& value, const std::str
   }
   if (!values.empty()) return values;
   refuse(value, file,
-         "wants a list of values for '" + axis +
+         "needs a list of values for '" + axis +
              "', or a word for one: all_orders, all_ranks, all_moments, all_of_save, all_of_load, "
              "all_of_prepare, all_of_commit, all_of_retention; all, for the axes rank and moment");
 }
@@ -186,7 +186,7 @@ std::vector<Values> combined_rows(const YAML::Node& each, const std::string& fil
   YamlMap map(each, file, "each");
   const auto count = map.integer_in(kSample, 1, kRowsMax);
   const auto seed = map.integer_in(kSeed, 0, INT64_MAX);
-  if (seed && !count) map.fail(map.node(kSeed), "gives a seed and no sample");
+  if (seed && !count) map.fail(map.node(kSeed), "gives a seed but no sample");
   auto rows = product_of(each, file, count ? kSampledFrom : kRowsMax, world);
   if (!count) return rows;
   if (rows.size() <= static_cast<std::size_t>(*count)) {
@@ -226,7 +226,7 @@ std::vector<Values> listed_rows(const YAML::Node& list, const std::string& file)
 std::vector<TableRow> table_rows(const YAML::Node& each, const std::string& file,
                                  const WorldOf& world) {
   if (!each.IsMap() && !each.IsSequence()) {
-    refuse(each, file, "wants a mapping {axis: [values]}, or a list of rows [{axis: value}]");
+    refuse(each, file, "needs a mapping {axis: [values]}, or a list of rows [{axis: value}]");
   }
   const auto values = each.IsMap() ? combined_rows(each, file, world) : listed_rows(each, file);
   std::vector<TableRow> rows;

@@ -48,7 +48,7 @@ int free_port() {
   const bool bound = ::bind(handle, reinterpret_cast<sockaddr*>(&address), size) == 0 &&
                      ::getsockname(handle, reinterpret_cast<sockaddr*>(&address), &size) == 0;
   ::close(handle);
-  if (!bound) throw Error(Code::kIo, "no free port of the loopback interface");
+  if (!bound) throw Error(Code::kIo, "there is no free port on the loopback interface");
   return ntohs(address.sin_port);
 }
 
@@ -298,15 +298,15 @@ std::string ask_versions(const TrainerFile& trainer, const ProgramPlace& place) 
       "        fits = SpecifierSet(','.join('==' + p if p.strip()[:1].isdigit() else p for p in "
       "public.split(',')))\n"
       "    except InvalidSpecifier:\n"
-      "        print(f'trainer.yaml needs {name} {wanted!r}, which is no version specifier')\n"
+      "        print(f'trainer.yaml needs {name} {wanted!r}, which is not a version specifier')\n"
       "        continue\n"
       "    try:\n"
       "        found = m.version(name)\n"
       "    except m.PackageNotFoundError:\n"
-      "        print(f'{name} {wanted} is needed and there is none')\n"
+      "        print(f'{name} {wanted} is needed but not installed')\n"
       "        continue\n"
       "    if not fits.contains(found, prereleases=True):\n"
-      "        print(f'{name} {wanted} is needed and {found} is here')\n";
+      "        print(f'{name} {wanted} is needed but {found} is installed')\n";
   std::vector<std::string> words = {python_of(place), "-c", kAsk};
   for (const auto& [package, version] : trainer.needs) words.push_back(package + " " + version);
   const ScratchDirectory scratch;
@@ -350,7 +350,7 @@ void read_witness(const std::string& file, const ProgramEnd& end, LifeEvidence& 
     return;
   }
   if (!fs::is_regular_file(file)) {
-    add_flaw({judged::kOracleVacuous, shown + " is no regular file, so it can't be a witness"},
+    add_flaw({judged::kOracleVacuous, shown + " is not a regular file, so it can't be a witness"},
              life.unread);
     return;
   }
@@ -362,7 +362,7 @@ void read_witness(const std::string& file, const ProgramEnd& end, LifeEvidence& 
   }
   // The last line may be incomplete only if a signal ended the process.
   if (life.ranks.back().torn && end.exit_code <= 128 && !end.cut_short) {
-    add_flaw({Code::kTornFile, shown + " ends with a part of a line"}, life.unread);
+    add_flaw({Code::kTornFile, shown + " ends in the middle of a line"}, life.unread);
   }
 }
 

@@ -296,12 +296,12 @@ void add_excused(const ProgramPlan& plan, const LifeEvidence& life,
     return std::any_of(rank.steps.begin(), rank.steps.end(),
                        [](const WitnessStep& step) { return step.metrics.contains("lr"); });
   });
-  if (!rates) excused.emplace_back("learning rate: none is reported");
+  if (!rates) excused.emplace_back("learning rate: none was reported");
   const bool samples = std::any_of(life.ranks.begin(), life.ranks.end(), [](const auto& rank) {
     return std::any_of(rank.steps.begin(), rank.steps.end(),
                        [](const WitnessStep& step) { return !step.samples.empty(); });
   });
-  if (!samples) excused.emplace_back("samples: none are reported");
+  if (!samples) excused.emplace_back("samples: none were reported");
   if (life.ranks.empty()) return;
   for (const auto& script : life.ranks.front().stand_ins) {
     excused.push_back("hardware: " + script + " stands in for it");
@@ -460,8 +460,8 @@ void conclude(const ProgramPlan& plan, const WitnessFindings& findings, Scenario
     return;
   }
   if (expect.fails) {
-    std::string reason =
-        "it was to fail with " + std::string(name_of(*expect.fails)) + ", and nothing was found";
+    std::string reason = "it should have failed with " + std::string(name_of(*expect.fails)) +
+                         ", but nothing was found";
     if (!findings.empty()) reason += " but: " + findings.front().text;
     take(fail(judged::kVerdictDisagreement, std::move(reason)), result);
   } else if (!findings.empty()) {

@@ -93,9 +93,9 @@ bool fits(const std::map<std::string, std::int64_t>& layout, std::int64_t ranks)
 /// Reads a witness file. Adds the reason to `unread` if it can't be read.
 RankWitness read_rank(const std::string& file, std::vector<StoredFlaw>& unread) {
   if (!fs::is_regular_file(file)) {
-    add_flaw(
-        {judged::kOracleVacuous, file + (fs::exists(file) ? " is no regular file" : " is missing")},
-        unread);
+    add_flaw({judged::kOracleVacuous,
+              file + (fs::exists(file) ? " is not a regular file" : " is missing")},
+             unread);
     return {.file = file};
   }
   try {
@@ -129,7 +129,7 @@ LifeEvidence read_life(const std::string& folder, std::size_t number, std::size_
   if (world > 0 && !fits(life.plan.layout, world)) {
     add_flaw({judged::kOracleVacuous, name + " has " +
                                           counted(static_cast<std::uint64_t>(world), "rank") +
-                                          ", and its layout has not"},
+                                          ", but its layout does not"},
              life.unread);
   }
   return life;
@@ -203,7 +203,8 @@ std::map<std::size_t, LifeEvidence> read_controls(const std::string& folder,
 LifeEvidence read_only_life(const std::string& folder) {
   const auto worlds = worlds_in(folder);
   if (worlds.size() > 1) {
-    throw Error(Code::kUsage, "holds witness files of several lives; it must be a run of one",
+    throw Error(Code::kUsage,
+                "holds witness files of several lives; it must be a run with one life",
                 {.file = folder});
   }
   return read_life(folder, worlds.begin()->first, worlds.begin()->second);
@@ -227,7 +228,7 @@ bool is_usable(const LifeEvidence& run, const std::string& called, WitnessFindin
     const bool own = rank.rank == static_cast<std::int64_t>(i) &&
                      rank.world == static_cast<std::int64_t>(run.ranks.size()) &&
                      rank.layout == run.plan.layout && is_named_by(rank);
-    if (!own) flaw = rank.file + " is of another life, rank, world or layout";
+    if (!own) flaw = rank.file + " belongs to another life, rank, world or layout";
   }
   if (flaw.empty()) return true;
   findings.push_back({.code = judged::kOracleVacuous,
@@ -243,7 +244,7 @@ std::vector<std::string> other_origins(const std::vector<LifeEvidence>& lives,
   std::set<std::string> others;
   const RankWitness none;
   const RankWitness& there = uninterrupted.ranks.empty() ? none : uninterrupted.ranks.front();
-  const std::string here = ", and in the uninterrupted run ";
+  const std::string here = ", but in the uninterrupted run ";
   for (std::size_t life = 0; life < lives.size(); ++life) {
     for (const auto& rank : lives[life].ranks) {
       if (rank.seed && there.seed && rank.seed != there.seed) {
@@ -282,8 +283,8 @@ void advise(const ProgramPlan& plan, WitnessFindings& findings) {
     if (finding.code != judged::kTrajectoryDivergence || !after_change(plan, finding.life))
       continue;
     finding.text +=
-        "; the layout changed, so sums may be rounded otherwise: run this life a second time from "
-        "the same checkpoint, and name its witness folder as the control";
+        "; the layout changed, so sums may be rounded differently: run this life a second time "
+        "from the same checkpoint, and name its witness folder as the control";
   }
 }
 
@@ -292,7 +293,7 @@ void advise(const ProgramPlan& plan, WitnessFindings& findings) {
 reports::ScenarioResult prove_resume(const ResumeProof& runs) {
   auto lives = read_lives(runs.resumed);
   if (lives.size() < 2) {
-    throw Error(Code::kUsage, "has one life alone: nothing was resumed", {.file = runs.resumed});
+    throw Error(Code::kUsage, "has only one life: nothing was resumed", {.file = runs.resumed});
   }
   const LifeEvidence uninterrupted = read_only_life(runs.uninterrupted);
   // The last life must be judged up to its end, so it is not treated as killed.

@@ -8,12 +8,12 @@ reports::ScenarioResult settle_second_try(const ProgramTry& first, reports::Scen
       {.code = earlier.code, .reason = earlier.reason, .seconds = earlier.seconds});
   if (second.verdict != reports::Verdict::kPass) return second;
   if (first.progressing) {
-    if (second.diagnosis.empty()) second.diagnosis = "passed at its second try";
+    if (second.diagnosis.empty()) second.diagnosis = "passed on its second try";
     return second;
   }
   second.verdict = reports::Verdict::kInconclusive;
   second.code = earlier.code;
-  second.reason = "passed at its second try, and may hang at times: " + earlier.reason;
+  second.reason = "passed on its second try, and may hang at times: " + earlier.reason;
   second.failure = earlier.failure;
   if (second.failure) second.failure->cause = second.reason;
   return second;

@@ -19,12 +19,12 @@ std::optional<Error> why_give_up(RankLiveness& locks, GlobalRank self, std::int3
       return Error(Code::kPeerFailed, who + " has ended", {.rank = self});
     }
     if (since > limits.begun && !locks.has_begun(rank)) {
-      return Error(Code::kDeadline, who + " did not begin; it died early, or its host is slow",
+      return Error(Code::kDeadline, who + " did not start; it died early, or its host is slow",
                    {.rank = self});
     }
   }
   if (since <= limits.through) return std::nullopt;
-  return Error(Code::kDeadline, "start of the ranks: all have begun, and they don't come together",
+  return Error(Code::kDeadline, "start of the ranks: all have started, but they don't connect",
                {.rank = self});
 }
 
@@ -38,7 +38,7 @@ std::optional<Error> why_leave(RankLiveness& locks, GlobalRank self, std::int32_
     if (now - *ended_since < noticed_within) return std::nullopt;
     return Error(Code::kPeerFailed,
                  "rank " + std::to_string(rank.value) +
-                     " has ended, and a call that needs it does not come back",
+                     " has ended, but a call that needs it has not returned",
                  {.rank = self});
   }
   return std::nullopt;

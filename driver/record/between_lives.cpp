@@ -48,7 +48,7 @@ const StoredChunk& chunk_like(const Checkpoint& older, const std::string& key,
       if (other.box == chunk.box && other.range.size == chunk.range.size) return other;
     }
   }
-  throw Error(Code::kNotFound, "the older checkpoint has no part like it",
+  throw Error(Code::kNotFound, "the older checkpoint has no matching part",
               {.key = key, .file = older.store().display(older.location().directory)});
 }
 
@@ -150,7 +150,7 @@ void split_metadata(Store& store) {
     write_durably(store, join_path(directory, name), write_metadata(own));
   }
   if (rank < 2) {
-    throw Error(Code::kNotFound, "one rank wrote all of it, so none has metadata of its own",
+    throw Error(Code::kNotFound, "one rank wrote all of it, so no rank has its own metadata",
                 {.file = store.display(directory)});
   }
   store.remove(join_path(directory, std::string(kMetadataFile)));

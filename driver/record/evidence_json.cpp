@@ -181,7 +181,7 @@ std::optional<RulingCode> take_code(const Json& json) {
   const auto name = json.get<std::string>();
   if (name.empty()) return std::nullopt;
   const auto code = ruling_code_named(name);
-  if (!code) throw std::invalid_argument("no code is called " + name);
+  if (!code) throw std::invalid_argument("there is no code " + name);
   return code;
 }
 
@@ -245,7 +245,7 @@ Outcome take_outcome(const Json& json) {
   for (const Outcome outcome : {Outcome::kContinued, Outcome::kFellBack, Outcome::kRefused}) {
     if (json == name_of(outcome)) return outcome;
   }
-  throw std::invalid_argument("no outcome is called so");
+  throw std::invalid_argument("there is no such outcome");
 }
 
 Json put_all(const std::vector<AuditPage>& pages) {

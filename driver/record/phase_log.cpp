@@ -27,7 +27,8 @@ spdlog::level::level_enum level_named(const std::string& name) {
   for (const auto& [known, level] : kLevels) {
     if (name == known) return level;
   }
-  throw Error(Code::kUsage, "there is no log level '" + name + "'; there are: off, info, debug");
+  throw Error(Code::kUsage,
+              "there is no log level '" + name + "'; the levels are: off, info, debug");
 }
 
 spdlog::sink_ptr stderr_sink() {

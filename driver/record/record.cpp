@@ -22,7 +22,7 @@ Ending ending_named(const std::string& name) {
   for (const auto& [ending, known] : kEndings) {
     if (name == known) return ending;
   }
-  throw std::invalid_argument("no ending is called " + name);
+  throw std::invalid_argument("there is no ending " + name);
 }
 
 Json put_delta(double delta) {

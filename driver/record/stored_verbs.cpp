@@ -109,8 +109,8 @@ void reshard_stored(Store& store, const ReshardAction& plan, const ReshardSeams&
   }
   if (!plan.fails) return;
   rule(rulings, {.code = judged::kVerdictDisagreement,
-                 .text = "the reshard was to fail with " + std::string(name_of(*plan.fails)) +
-                         " and did not fail",
+                 .text = "the reshard should have failed with " +
+                         std::string(name_of(*plan.fails)) + " but did not fail",
                  .phase = "store"});
 }
 
@@ -135,8 +135,8 @@ void diff_stored(Store& store, const DiffAction& plan, const DiffSeams& seams,
   if (outcome == plan.says) return;
   const std::string first = first_of(report);
   rule(rulings, {.code = judged::kVerdictDisagreement,
-                 .text = "the diff of " + one + " and " + other + " was to say '" +
-                         std::string(name_of(plan.says)) + "' and says '" +
+                 .text = "the diff of " + one + " and " + other + " should have said '" +
+                         std::string(name_of(plan.says)) + "' but said '" +
                          std::string(name_of(outcome)) + "'" + (first.empty() ? "" : ": " + first),
                  .phase = "store"});
 }

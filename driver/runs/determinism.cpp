@@ -92,7 +92,7 @@ std::vector<Course> courses_elsewhere(const RunRequest& request) {
   const std::string report = scratch.path() + "/report.json";
   if (!std::filesystem::exists(report)) {
     throw Error(Code::kInternal, "the second process ended with " + std::to_string(end.exit_code) +
-                                     " and left no report: " + text_of(log));
+                                     " but left no report: " + text_of(log));
   }
   return courses_in(text_of(report), report);
 }
@@ -107,7 +107,7 @@ void compare_courses(const std::vector<Course>& elsewhere, reports::Report& repo
       return course.name == result.name;
     });
     const std::string difference = there == elsewhere.end()
-                                       ? "nobody ran it"
+                                       ? "it was not run"
                                        : difference_of(course_of(result), *there, same_lane);
     if (difference.empty()) continue;
     // A failure explains by itself why the lanes disagree, and counts once.

@@ -31,7 +31,7 @@ void require_effect(const Scenario& scenario, LaneKind lane, const LaneOptions& 
   with.verdict = reports::Verdict::kInconclusive;
   with.code = name_of(judged::kOracleVacuous);
   with.reason = "the mutant " + options.mutant +
-                (same_events ? " changed nothing" : " changed nothing of how the run ends");
+                (same_events ? " changed nothing" : " did not change how the run ends");
 }
 
 }  // namespace reprise::driver

@@ -165,7 +165,7 @@ Trial judge_trial(const sim::Mutant& mutant, const ScenarioRun& without, const S
                       without.result.reason);
   }
   if (with.broke_down) {
-    return not_caught("ended by a failed check or a deadline, which is no judgement: " +
+    return not_caught("ended by a failed check or a deadline, which does not count as caught: " +
                       with.result.reason);
   }
   trial.asked = !with.unasked;
@@ -175,7 +175,7 @@ Trial judge_trial(const sim::Mutant& mutant, const ScenarioRun& without, const S
   }
   const std::string code = expected_code(mutant, with.result);
   if (code.empty()) {
-    return not_caught("failed as " + with.result.code + ", and it is to be caught as " +
+    return not_caught("failed as " + with.result.code + ", but should be caught as " +
                       join(mutant.caught_as, " or ") + ": " + with.result.reason);
   }
   trial.caught = true;

@@ -307,7 +307,8 @@ std::optional<Failure> judge_evidence(const Scenario& scenario, const ScenarioRe
   for (const auto& rank : result.ranks) {
     const std::string who = "rank " + std::to_string(rank.rank) + " passed and ";
     if (rank.owns == (rank.elements == 0)) {
-      return broken(judged::kOracleVacuous, who + "compared nothing, or owned nothing and did");
+      return broken(judged::kOracleVacuous,
+                    who + "compared nothing, or owned nothing but compared something");
     }
     if (rank.max_delta != 0 || std::isnan(rank.max_delta) || rank.bit_mismatches != 0) {
       return broken(judged::kBitMismatch, who + "differs");
@@ -344,11 +345,10 @@ std::optional<Failure> judge_diff(const DiffReport& report,
     if (!counts_as_different(tensor.verdict)) continue;
     if (tensor.verdict == DiffVerdict::kShape && is_padded(tensor.key, modules)) continue;
     return broken(judged::kContentDiffers, tensor.key +
-                                               " is stored otherwise under the other layout: " +
+                                               " is stored differently under the other layout: " +
                                                std::string(reprise::name_of(tensor.verdict)));
   }
-  if (report.elements == 0)
-    return broken(judged::kOracleVacuous, "nothing was stored that compares");
+  if (report.elements == 0) return broken(judged::kOracleVacuous, "nothing comparable was stored");
   return std::nullopt;
 }
 
@@ -361,7 +361,7 @@ const Property& property_named(std::string_view name) {
     names.push_back(property.name);
   }
   throw Error(Code::kUsage,
-              "there is no property '" + std::string(name) + "'; there are: " + join(names, ", "));
+              "there is no property '" + std::string(name) + "'; available: " + join(names, ", "));
 }
 
 std::optional<Failure> failure_of(const Property& property, const Scenario& scenario,

@@ -113,7 +113,7 @@ void require_asked(const std::string& mutant, const std::vector<IncarnationRecor
   if (!run.unasked || run.result.verdict != Verdict::kPass) return;
   run.result.verdict = Verdict::kInconclusive;
   run.result.code = name_of(judged::kOracleVacuous);
-  run.result.reason = "nothing was asked of the mutant " + mutant;
+  run.result.reason = "nothing called the mutant " + mutant;
 }
 
 void refuse_to_overwrite(const Scenario& scenario, const LaneOptions& options) {
@@ -311,7 +311,7 @@ void end_life(const Scenario& scenario, std::size_t number, Store& store,
     do_between_lives(store, scenario.incarnations[number], policies, past, life.rulings);
   } catch (const Error& error) {
     rule(life.rulings, {.code = error.code(),
-                        .text = "what was to be done to the store after the life can't be: " +
+                        .text = "an action planned for the store after the life failed: " +
                                 without_code(error.what(), error.code()),
                         .phase = "store"});
   } catch (const CheckFailure& defect) {
@@ -452,7 +452,7 @@ reports::Report report_to_add_to(const std::string& directory, reports::ReportLa
   reports::Report fresh = empty_report(lane);
   const std::filesystem::path file = std::filesystem::path(directory) / "report.json";
   if (!std::filesystem::exists(file)) {
-    fresh.not_claimed.emplace_back("scenarios: none is reported here");
+    fresh.not_claimed.emplace_back("scenarios: this report has none");
     return fresh;
   }
   reports::Report there = reports::parse_report(text_of(file), file.string());
@@ -465,7 +465,7 @@ reports::Report report_to_add_to(const std::string& directory, reports::ReportLa
            report.project.build;
   };
   throw Error(Code::kUsage,
-              "there is a report of " + of(there) + ", to which nothing of " + of(fresh) +
+              "there is a report of " + of(there) + ", to which nothing from " + of(fresh) +
                   " can be added; name another --report",
               {.file = file.string()});
 }

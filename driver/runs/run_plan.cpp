@@ -58,7 +58,7 @@ std::optional<std::string> why_not_countable(const Scenario& scenario) {
       return "its " + std::string(name_of(fault->kind)) + " strikes call number " +
              std::to_string(fault->nth) +
              (fault->phase.empty() ? "" : " of the phase " + fault->phase) +
-             ", which depends on time on real processes; name a " +
+             ", which depends on timing with real processes; name a " +
              (fault->phase.empty() ? "phase or a file" : "file, or leave out nth");
     }
   }

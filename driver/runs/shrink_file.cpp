@@ -24,7 +24,7 @@ void require_simulated_job(const Scenario& scenario) {
                   [](const IncarnationPlan& plan) { return plan.command.has_value(); });
   if (!scenario.program && !commands) return;
   throw Error(Code::kUsage,
-              "this scenario runs a program of others, and only scenarios of the simulated job can "
+              "this scenario runs an external program, and only scenarios of the simulated job can "
               "be shrunk",
               {.file = scenario.file});
 }

@@ -35,7 +35,7 @@ std::vector<fs::path> left_by(const std::string& directory, const Scenario& scen
 fs::path place_of(const std::string& directory, const Scenario& scenario) {
   const auto left = left_by(directory, scenario);
   if (left.size() > 1) {
-    refuse("runs of it under several options are there; name one of them", directory);
+    refuse("it was run with several sets of options; name one of them", directory);
   }
   return fs::weakly_canonical(
       fs::absolute(left.empty() ? fs::path(directory) : left.front() / kCheckpointRoot));
@@ -123,7 +123,7 @@ StoredStart stored_start(const std::string& directory, const Scenario& scenario)
 
 void begin_from(const StoredStart& start, Scenario& scenario) {
   if (scenario.expect.outcomes != std::vector{Outcome::kContinued}) {
-    refuse(scenario.name + " leaves open how its loads end, and its first one must go on",
+    refuse(scenario.name + " leaves open how its loads end, but its first load must succeed",
            start.directory);
   }
   const sim::CommonState& told = start.told;

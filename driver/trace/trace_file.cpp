@@ -27,7 +27,7 @@ TraceFile::TraceFile(const std::string& path)
   // A rename would replace a device as well.
   const bool taken = std::filesystem::exists(path) && !std::filesystem::is_regular_file(path);
   if (name_.empty() || taken) {
-    throw Error(Code::kUsage, "the trace needs the name of a file, and this is something else",
+    throw Error(Code::kUsage, "the trace needs the name of a file, but this is something else",
                 {.file = path});
   }
   try {

@@ -11,7 +11,7 @@ CommandLife read_command_life(YamlMap map) {
   life.leaves = map.integer_in("leaves", 0, INT64_MAX);
   life.seconds = map.integer_in("seconds", 1, INT32_MAX).value_or(life.seconds);
   map.refuse_unknown();
-  if (life.command.empty()) map.fail(map.node("command"), "wants the words of a 'command'");
+  if (life.command.empty()) map.fail(map.node("command"), "needs the words of a 'command'");
   return life;
 }
 

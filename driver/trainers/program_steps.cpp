@@ -31,7 +31,7 @@ std::map<std::string, std::int64_t> layout_in_text(YamlMap& map, const std::stri
     const bool good = digits > 0 && digits < word.size() && word.size() - digits < 4;
     const std::string axis = word.substr(0, digits);
     if (!good || layout.contains(axis)) {
-      map.fail(map.node("layout"), "has '" + word + "' in its layout; one is written: dp2 tp2");
+      map.fail(map.node("layout"), "has '" + word + "' in its layout; write it like this: dp2 tp2");
     }
     layout[axis] = std::stoll(word.substr(digits));
   }
@@ -53,14 +53,15 @@ std::map<std::string, std::int64_t> read_program_layout(YamlMap& map, const Trai
   }
   for (const auto& [axis, size] : layout) {
     if (std::find(axes.begin(), axes.end(), axis) == axes.end()) {
-      map.fail(map.node("layout"), "has the axis '" + axis + "', which " + trainer.name +
-                                       " does not take; it takes: " + join(trainer.axes, ", "));
+      map.fail(map.node("layout"),
+               "has the axis '" + axis + "', which " + trainer.name +
+                   " does not support; it supports: " + join(trainer.axes, ", "));
     }
     if (size < 1) map.fail(map.node("layout"), "has the size 0 for the axis '" + axis + "'");
   }
   for (const auto& axis : trainer.axes) layout.emplace(axis, 1);
   if (trainer.world_of(layout) > trainer.ranks) {
-    map.fail(map.node("layout"), "wants " + std::to_string(trainer.world_of(layout)) +
+    map.fail(map.node("layout"), "needs " + std::to_string(trainer.world_of(layout)) +
                                      " processes; " + trainer.name + " takes at most " +
                                      std::to_string(trainer.ranks));
   }
@@ -87,7 +88,7 @@ void require_action(YamlMap& map, const TrainerFile& trainer, std::string_view a
                     const YAML::Node& at) {
   const auto& known = trainer.actions;
   if (std::find(known.begin(), known.end(), action) != known.end()) return;
-  map.fail(at, "wants '" + std::string(action) + "' of " + trainer.name +
+  map.fail(at, "needs '" + std::string(action) + "' of " + trainer.name +
                    ", which can: " + join(known, ", "));
 }
 
@@ -107,7 +108,7 @@ ProgramKill read_kill(YamlMap map, const ProgramPlan& plan, ProgramLife& life) {
     kill.rank = map.needed("rank", map.integer_in("rank", 0, trainer.ranks - 1));
     const std::int64_t last = trainer.world_of(life.layout) - 1;
     if (kill.rank > last) {
-      map.fail(map.node("rank"), "wants rank from 0 to " + std::to_string(last) + ", not " +
+      map.fail(map.node("rank"), "needs a rank from 0 to " + std::to_string(last) + ", not " +
                                      std::to_string(kill.rank));
     }
   });
@@ -222,7 +223,7 @@ void read_program_step(YamlMap step, const YAML::Node& node, ProgramPlan& plan) 
 void read_program_expect(YamlMap map, ProgramPlan& plan) {
   map.attempt([&] {
     if (const auto delta = map.number("max_delta"); delta && *delta != 0) {
-      map.fail(map.node("max_delta"), "wants max_delta 0: anything else is a difference");
+      map.fail(map.node("max_delta"), "needs max_delta 0: anything else is a difference");
     }
   });
   ProgramExpectation& expect = plan.expect;
@@ -232,16 +233,16 @@ void read_program_expect(YamlMap map, ProgramPlan& plan) {
   map.attempt([&] {
     expect.loss_within = map.number("loss_within").value_or(kLossWithin);
     if (expect.loss_within >= 0 && expect.loss_within < 1) return;
-    map.fail(map.node("loss_within"), "wants a relative distance from 0 to below 1");
+    map.fail(map.node("loss_within"), "needs a relative distance of at least 0 and below 1");
   });
   map.attempt([&] {
     if (const auto name = map.text("fails")) {
       expect.fails = ruling_code_named(*name);
-      if (!expect.fails) map.refuse(map.node("fails"), "knows no code " + *name);
+      if (!expect.fails) map.refuse(map.node("fails"), "has the unknown code " + *name);
     }
     expect.says = map.text("says").value_or("");
     if (!expect.says.empty() && !expect.fails) {
-      map.fail(map.node("says"), "says what a failure says, and expects none");
+      map.fail(map.node("says"), "has 'says' for a failure but does not expect one");
     }
   });
   map.know("says");
@@ -305,7 +306,7 @@ void require_program_sense(YamlMap& top, const ProgramPlan& plan) {
   const YAML::Node at = top.node("steps");
   if (!saves) top.fail(at, "saves nothing in its first life, so nothing would be compared");
   if (plan.lives.back().command) {
-    top.fail(at, "ends with a command, and nothing loads what it leaves; restart the trainer");
+    top.fail(at, "ends with a command, but nothing loads what it leaves; restart the trainer");
   }
   for (const auto& life : plan.lives) {
     if (life.kill && life.exit != 0) {

@@ -94,7 +94,7 @@ TrainerFile read_trainer(const std::string& name, const std::string& file,
   const bool plain = !name.empty() && name.front() != '.' && name.find('/') == std::string::npos;
   const fs::path path = folder_of(name, file, trainers) / kTrainerFile;
   if (!plain || !fs::exists(path)) {
-    throw Error(Code::kUsage, "no trainer is called '" + name + "': there is no " + path.string() +
+    throw Error(Code::kUsage, "there is no trainer '" + name + "': there is no " + path.string() +
                                   "; --trainers names the folder of the trainers");
   }
   TrainerFile trainer = parse_trainer(read_yaml_text(path.string()), path.string());

@@ -94,7 +94,7 @@ class MetricJudge {
       } else {
         WitnessFinding& finding =
             find(judged::kOracleVacuous, time, metric,
-                 "told only in " + (here ? std::string("this life") : reference_.called) +
+                 "reported only in " + (here ? std::string("this life") : reference_.called) +
                      ", so there is nothing to compare it with");
         finding.inconclusive = true;
         finding.stream = metric;
@@ -186,7 +186,7 @@ class EndJudge {
                  SourceLine line = SourceLine::here()) {
     if (per_rank && other_layout()) return;
     find_values(find(judged::kLostObject, key,
-                     "is held by no rank, and " + reference_.called + " holds it", line),
+                     "is held by no rank, but " + reference_.called + " holds it", line),
                 there, kHeldByNone);
   }
   static WitnessFinding& find_values(WitnessFinding& finding, const std::string& there,
@@ -199,7 +199,7 @@ class EndJudge {
     if (per_rank && other_layout()) return;
     WitnessFinding& finding = find(
         judged::kOracleVacuous, key,
-        "is held, and " + reference_.called + " lacks it, so there is nothing to compare it with",
+        "is held, but " + reference_.called + " lacks it, so there is nothing to compare it with",
         line);
     finding.inconclusive = true;
     finding.stream = {};
@@ -209,11 +209,13 @@ class EndJudge {
     const auto other = there.tensors.find(key);
     if (other == there.tensors.end()) return find_extra(key, tensor.per_rank);
     if (tensor.dtype != other->second.dtype) {
-      find_values(find(Code::kDtypeDrift, key, "has another dtype than in " + reference_.called),
-                  std::string(name_of(other->second.dtype)), std::string(name_of(tensor.dtype)));
+      find_values(
+          find(Code::kDtypeDrift, key, "has a different dtype than in " + reference_.called),
+          std::string(name_of(other->second.dtype)), std::string(name_of(tensor.dtype)));
     } else if (!(tensor.shape == other->second.shape)) {
-      find_values(find(Code::kShapeDrift, key, "has another shape than in " + reference_.called),
-                  to_string(other->second.shape), to_string(tensor.shape));
+      find_values(
+          find(Code::kShapeDrift, key, "has a different shape than in " + reference_.called),
+          to_string(other->second.shape), to_string(tensor.shape));
     } else if (tensor.digest != other->second.digest) {
       find_other_content(key, "digest " + hex(other->second.digest),
                          "digest " + hex(tensor.digest));
@@ -229,7 +231,7 @@ class EndJudge {
     const auto lost = rank_that_lost(other->second, object);
     if (lost && !other_layout()) {
       find_values(find(judged::kLostObject, shown(name),
-                       "is not held by rank " + std::to_string(*lost) + ", and in " +
+                       "is not held by rank " + std::to_string(*lost) + ", but in " +
                            reference_.called + " it is"),
                   shown_content(other->second), "nothing on that rank")
           .rank = lost;

@@ -25,7 +25,7 @@ class LifeEndJudge {
                         rank.layout == life_.plan.layout &&
                         rank.life == static_cast<std::int64_t>(number_);
       if (same) continue;
-      find(Code::kLayoutMismatch, rank.file + " is of another life, rank, world or layout", i)
+      find(Code::kLayoutMismatch, rank.file + " belongs to another life, rank, world or layout", i)
           .phase = "start";
     }
   }
@@ -33,13 +33,13 @@ class LifeEndJudge {
   void judge_end() {
     if (life_.plan.rerun && !fault_came(life_)) {
       doubt("the rerun fault of step " + std::to_string(life_.plan.rerun->iteration) +
-            " never came: no rank reports the phase " + std::string(kRerunFault));
+            " never happened: no rank reports the phase " + std::string(kRerunFault));
     }
     if (life_.plan.kill) {
       if (kill_fired(life_)) return;
       const auto& kill = *life_.plan.kill;
       return doubt("the kill of rank " + std::to_string(kill.rank) + " in " + kill.phase +
-                   " never came" + first_failure());
+                   " never happened" + first_failure());
     }
     for (std::size_t rank = 0; rank < life_.ends.size(); ++rank) judge_end_of(rank);
   }
@@ -98,7 +98,7 @@ class LifeEndJudge {
                      " before its witness began: " + end.log);
       }
       find(judged::kVerdictDisagreement,
-           who + " was to end with " + std::to_string(life_.plan.exit) + " and ended with " +
+           who + " should have ended with " + std::to_string(life_.plan.exit) + " but ended with " +
                std::to_string(end.exit_code) +
                (end.left_some ? ", and left processes behind" : "") + ": " + end.log,
            rank);
@@ -109,17 +109,18 @@ class LifeEndJudge {
       if (!started(witness)) return;  // its missing witness is reported
       find(
           judged::kVerdictDisagreement,
-          who + " ended with " + std::to_string(end.exit_code) + " and its witness does not say so",
+          who + " ended with " + std::to_string(end.exit_code) + " but its witness does not say so",
           rank);
     }
   }
 
   void judge_deadline(std::size_t rank) {
     const ProgramEnd& end = life_.ends[rank];
-    std::string text = "rank " + std::to_string(rank) + " was not finished after " +
+    std::string text = "rank " + std::to_string(rank) + " did not finish within " +
                        std::to_string(end.seconds) + " s (" + end.limit + ")";
     if (rank < life_.ranks.size()) text += reached(life_.ranks[rank]);
-    if (end.progressing) text += " and still reported more, so it is slow and does not hang";
+    if (end.progressing)
+      text += " but was still making progress, so it is slow rather than hanging";
     if (!end.log.empty()) text += ": " + end.log;
     // Nobody knows whether a program that reported nothing hangs or only starts slowly.
     const bool silent = std::none_of(life_.ranks.begin(), life_.ranks.end(), started);

@@ -16,7 +16,7 @@ class LoadJudge {
     const auto at = save_loaded(case_.saves, loaded_.step);
     if (!at) {
       find(judged::kStaleBytes, "",
-           "it loaded step " + std::to_string(loaded_.step) + ", and nothing saved that step");
+           "it loaded step " + std::to_string(loaded_.step) + ", but nothing saved that step");
       return;
     }
     const ToldSave& save = case_.saves[*at];
@@ -49,7 +49,7 @@ class LoadJudge {
       const auto* stored = checkpoint_of(case_.stored, newer.state.step);
       if (!newer.complete || stored == nullptr || stored->flaw || !stored->unread.empty()) continue;
       find(judged::kStaleBytes, "",
-           "it loaded step " + std::to_string(loaded_.step) + ", and the checkpoint of step " +
+           "it loaded step " + std::to_string(loaded_.step) + ", but the checkpoint of step " +
                std::to_string(newer.state.step) + " is newer and whole");
       return;
     }
@@ -62,7 +62,7 @@ class LoadJudge {
       WitnessFinding& found =
           find(judged::kLostObject, key,
                key + " is in the checkpoint of step " + std::to_string(loaded_.step) +
-                   " and nobody has it after the load" + advice());
+                   " but no rank has it after the load" + advice());
       found.expected = "digest " + hex(live.digest);
       found.found = kHeldByNone;
     } else if (there->second.dtype != live.dtype) {
@@ -73,7 +73,7 @@ class LoadJudge {
       found.found = text_of(there->second.dtype);
     } else if (!(there->second.shape == live.shape)) {
       WitnessFinding& found =
-          find(Code::kShapeDrift, key, after() + ", " + key + " has another shape");
+          find(Code::kShapeDrift, key, after() + ", " + key + " has a different shape");
       found.expected = to_string(live.shape);
       found.found = to_string(there->second.shape);
     } else if (there->second.digest != live.digest) {
@@ -84,15 +84,17 @@ class LoadJudge {
   void find_wrong_content(const std::string& key, const WholeTensor& live, std::uint64_t digest) {
     const StoredDigest* there = nullptr;
     if (stored_ != nullptr && stored_->tensors.contains(key)) there = &stored_->tensors.at(key);
-    std::string who = ": there is no checkpoint that says whether the save or the load is wrong";
+    std::string who = ": without a checkpoint it is unknown whether the save or the load is wrong";
     if (there != nullptr) {
-      who = there->digest == live.digest ? ": the checkpoint has the right ones, the load is wrong"
-            : there->digest == digest    ? ": the checkpoint has the wrong ones, the save is wrong"
-                                         : ": the checkpoint has neither, save and load are wrong";
+      who = there->digest == live.digest
+                ? ": the checkpoint has the right bits, so the load is wrong"
+            : there->digest == digest
+                ? ": the checkpoint has the wrong bits, so the save is wrong"
+                : ": the checkpoint has neither, so both save and load are wrong";
     }
     WitnessFinding& found =
         find(judged::kBitMismatch, key,
-             after() + ", " + key + " has other bits than were live at the save" + who);
+             after() + ", " + key + " has different bits than were live at the save" + who);
     found.saved = loaded_.step;
     found.expected = "digest " + hex(live.digest);
     found.found = "digest " + hex(digest);
@@ -130,7 +132,7 @@ class LoadJudge {
     const bool mixed = own || from.size() > 1;
     find(mixed ? judged::kMixedGeneration : judged::kStaleBytes, key,
          after() + ", " + key + " is from the save of step " + std::to_string(step) +
-             (mixed ? ", and other tensors are not" : ", and so is all that changes"));
+             (mixed ? ", but other tensors are not" : ", and so is all that changes"));
     return true;
   }
 

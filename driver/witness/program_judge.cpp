@@ -208,9 +208,9 @@ class ProgramJudge {
     if (checkpoint == nullptr) {
       const WholeState& state = saves_[save].state;
       WitnessFinding& finding =
-          find(judged::kCommitMissing, "the save of step " + std::to_string(state.step) +
-                                           " left no checkpoint that can be read: one of "
-                                           "torch.distributed.checkpoint or torch_dist");
+          find(judged::kCommitMissing,
+               "the save of step " + std::to_string(state.step) +
+                   " left no readable checkpoint of torch.distributed.checkpoint or torch_dist");
       finding.step = state.step;
       finding.life = state.life;
       finding.phase = "store";
@@ -238,7 +238,7 @@ class ProgramJudge {
           });
       if (there) {
         finding.inconclusive = true;
-        finding.text += "; so it is in the uninterrupted run, too";
+        finding.text += "; the uninterrupted run has the same problem";
       }
       findings_.push_back(std::move(finding));
     }
@@ -253,8 +253,8 @@ class ProgramJudge {
     const StoredCheckpoint* checkpoint = checkpoint_of(life_->after, last.state.step);
     if (checkpoint != nullptr && !checkpoint->flaw)
       return judge_save_in(saves_.size() - 1, life_->after);
-    doubt("nobody waited for the save of step " + std::to_string(last.state.step) +
-          ", and it left no whole checkpoint, so it can't be judged; 'finalize' waits for it");
+    doubt("nothing waited for the save of step " + std::to_string(last.state.step) +
+          ", and it left no complete checkpoint, so it can't be judged; 'finalize' waits for it");
   }
 
   /// Checks that the ranks reported everything in the plan: saves, loads, steps with their loss,
@@ -268,7 +268,7 @@ class ProgramJudge {
     }
     const std::size_t planned = planned_count(ProgramDoes::kSave);
     if (saves < planned) {
-      doubt("the plan has " + std::to_string(planned) + " saves, and the ranks tell of " +
+      doubt("the plan has " + std::to_string(planned) + " saves, but the ranks report " +
             std::to_string(saves));
     }
     require_loads();
@@ -276,9 +276,9 @@ class ProgramJudge {
     WitnessFindings ignored;
     const auto ends = states_of(life_->ranks, StateMoment::kEnd, number_, ignored);
     if (ends.empty()) {
-      doubt("not all ranks tell what they hold at the end");
+      doubt("not all ranks report what they hold at the end");
     } else if (ends.back().tensors.empty()) {
-      doubt("the ranks tell of no tensor at the end");
+      doubt("the ranks report no tensors at the end");
     }
   }
 
@@ -290,9 +290,9 @@ class ProgramJudge {
 
   void require_loads() {
     const std::size_t planned = planned_count(ProgramDoes::kLoad) + (number_ > 0 ? 1 : 0);
-    if (loads_.empty() && planned > 0) return doubt("no rank tells what it loaded");
+    if (loads_.empty() && planned > 0) return doubt("no rank reports what it loaded");
     if (loads_.size() >= planned) return;
-    doubt("the plan has " + std::to_string(planned) + " loads, and the ranks tell of " +
+    doubt("the plan has " + std::to_string(planned) + " loads, but the ranks report " +
           std::to_string(loads_.size()));
   }
 
@@ -307,13 +307,13 @@ class ProgramJudge {
     if (life_->plan.exit != 0) planned -= last;
     for (const auto& rank : life_->ranks) {
       if (rank.steps.size() >= planned) continue;
-      return doubt("the plan has " + std::to_string(planned) + " steps, and rank " +
-                   std::to_string(rank.rank) + " tells of " + std::to_string(rank.steps.size()));
+      return doubt("the plan has " + std::to_string(planned) + " steps, but rank " +
+                   std::to_string(rank.rank) + " reports " + std::to_string(rank.steps.size()));
     }
     const StepTable table(life_->ranks);
     for (const auto& [time, row] : table.rows()) {
       if (metric_in(row, "loss")) continue;
-      return doubt("no rank tells the loss of step " + std::to_string(time.step));
+      return doubt("no rank reports the loss of step " + std::to_string(time.step));
     }
   }
 
@@ -338,7 +338,7 @@ class ProgramJudge {
     if (!plan_.expect.loaded_step) return;
     const std::int64_t step = loads_.empty() ? -1 : loads_.back().step;
     if (step == *plan_.expect.loaded_step) return;
-    find(judged::kVerdictDisagreement, "the loaded step was to be " +
+    find(judged::kVerdictDisagreement, "the loaded step should be " +
                                            std::to_string(*plan_.expect.loaded_step) + " and is " +
                                            (step < 0 ? "none" : std::to_string(step)))
         .phase = "load";
@@ -406,7 +406,7 @@ class ProgramJudge {
 std::string flaw_of_cold(const LifeEvidence& life, const LifeEvidence& cold) {
   if (!cold.unread.empty()) return cold.unread.front().text;
   if (!ended_as_planned(cold)) return "it failed: " + why_ended(cold);
-  if (cold.ranks.size() != life.ranks.size()) return "it has another number of ranks";
+  if (cold.ranks.size() != life.ranks.size()) return "it has a different number of ranks";
   for (const auto& rank : cold.ranks) {
     if (rank.layout != life.plan.layout) return "it has another layout";
   }
@@ -474,7 +474,7 @@ std::string why_ended(const LifeEvidence& life) {
   });
   if (failed == life.ends.end()) return "it did not end as planned";
   if (!failed->timed_out) return failed->log;
-  return "it was not finished after " + std::to_string(failed->seconds) + " s (" + failed->limit +
+  return "it did not finish within " + std::to_string(failed->seconds) + " s (" + failed->limit +
          ")" + (failed->log.empty() ? "" : ": " + failed->log);
 }
 

@@ -229,7 +229,8 @@ class SampleJudge {
       const Counts nothing;
       if (here.empty() != (there == nullptr || there->empty())) {
         if (as_stream_ && !here.empty()) return judge_stream(both, time);
-        doubt(time.step, "the samples of step " + std::to_string(time.step) + " are told only in " +
+        doubt(time.step, "the samples of step " + std::to_string(time.step) +
+                             " are reported only in " +
                              (here.empty() ? "the uninterrupted run" : life_name(life_)));
         return false;
       }
@@ -370,11 +371,10 @@ class SampleJudge {
       findings_.push_back(doubts.front());
       return false;
     }
-    left_out_.push_back(
-        "samples of " + life_name(life_) +
-        ": its steps need not take what those of the uninterrupted run take, so "
-        "they were compared as one stream, up to where that run ends, and its first loss "
-        "was not bounded");
+    left_out_.push_back("samples of " + life_name(life_) +
+                        ": its steps need not take the same samples as those of the uninterrupted "
+                        "run, so the samples were compared as one stream up to the end of that "
+                        "run, and the first loss was not checked");
     return true;
   }
 

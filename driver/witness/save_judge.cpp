@@ -76,7 +76,7 @@ class SaveJudge {
     }
     const auto found = case_.stored.tensors.find(key);
     if (found == case_.stored.tensors.end()) {
-      find_values(find(judged::kLostObject, key, what + " is held and not stored"),
+      find_values(find(judged::kLostObject, key, what + " is held but not stored"),
                   "digest " + hex(live.digest), kNotStored);
       return;
     }
@@ -84,20 +84,20 @@ class SaveJudge {
     if (there.dtype != live.dtype) {
       const std::string held(name_of(live.dtype));
       const std::string stored(name_of(there.dtype));
-      find_values(find(Code::kDtypeDrift, key, what + " is " + held + " and stored as " + stored),
+      find_values(find(Code::kDtypeDrift, key, what + " is " + held + " but stored as " + stored),
                   held, stored);
       return;
     }
     if (!(there.shape == live.shape)) {
-      find_values(find(Code::kShapeDrift, key, what + " has another shape"), to_string(live.shape),
-                  to_string(there.shape));
+      find_values(find(Code::kShapeDrift, key, what + " has a different shape"),
+                  to_string(live.shape), to_string(there.shape));
       return;
     }
     if (there.digest == live.digest) return;
     const auto other = other_time_of(key, there.digest);
-    WitnessFinding& wrong =
-        find(other ? other->first : judged::kBitMismatch, key,
-             what + " holds other bits than were live at the save" + (other ? other->second : ""));
+    WitnessFinding& wrong = find(
+        other ? other->first : judged::kBitMismatch, key,
+        what + " holds different bits than were live at the save" + (other ? other->second : ""));
     find_values(wrong, "digest " + hex(live.digest), "digest " + hex(there.digest));
     wrong.saved = live_.step;
   }
@@ -143,7 +143,7 @@ class SaveJudge {
         shard.empty() && (objects.contains(name) || case_.stored.tensors.contains(name));
     if (sharded || plain) return;
     const std::string key = name + (shard.empty() ? "" : "/shard_" + shard);
-    find_values(find(judged::kLostObject, key, where() + ": " + key + " is held and not stored"),
+    find_values(find(judged::kLostObject, key, where() + ": " + key + " is held but not stored"),
                 shown_content(live), kNotStored);
   }
 
@@ -184,8 +184,8 @@ class SaveJudge {
     if (untold.empty()) return;
     find(judged::kOracleVacuous, untold.front(),
          where() + " holds " + std::to_string(untold.size()) +
-             (untold.size() == 1 ? " key" : " keys") + " that no rank told of: " +
-             listed(untold, told) + "; 'unwitnessed' may name what never changes")
+             (untold.size() == 1 ? " key" : " keys") + " that no rank reported: " +
+             listed(untold, told) + "; 'unwitnessed' may name tensors that never change")
         .inconclusive = true;
   }
 

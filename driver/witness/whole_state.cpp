@@ -85,17 +85,17 @@ class Merge {
       const RulingCode code =
           told.whole.dtype == tensor.dtype ? Code::kShapeDrift : Code::kDtypeDrift;
       find(code, tensor.key,
-           "has another shape or dtype than on rank " + std::to_string(told.whole.rank), rank);
+           "has a different shape or dtype than on rank " + std::to_string(told.whole.rank), rank);
       return;
     }
     if (told.whole.blank != tensor.blank) {
       find(judged::kKeysetAsymmetry, tensor.key,
-           "leaves other boxes blank than on rank " + std::to_string(told.whole.rank), rank);
+           "leaves different boxes blank than on rank " + std::to_string(told.whole.rank), rank);
     }
     if (!tensor.boxes.empty() && told.holders != tensor.holders) {
       find(judged::kKeysetAsymmetry, tensor.key,
-           "has " + std::to_string(tensor.holders) + " holders, and " +
-               std::to_string(told.holders) + " by another rank's account",
+           "has " + std::to_string(tensor.holders) + " holders, but " +
+               std::to_string(told.holders) + " according to another rank",
            rank);
     }
     for (const auto& box : tensor.boxes) told.boxes[box.box].emplace_back(rank, box.digest);
@@ -125,7 +125,7 @@ class Merge {
       }
       if (static_cast<std::int64_t>(held.size()) == told.holders) continue;
       find(judged::kKeysetAsymmetry, key + to_string(box),
-           "is held by " + std::to_string(held.size()) + " ranks, and " +
+           "is held by " + std::to_string(held.size()) + " ranks, but " +
                std::to_string(told.holders) + " should hold it",
            held.front().first);
     }
@@ -147,7 +147,7 @@ class Merge {
       return;
     }
     find(Code::kChunkOverlap, key,
-         "is held in boxes that overlap and are not equal: " +
+         "is held in boxes that overlap but are not equal: " +
              to_string(boxes[fault->overlap->first]) + " and " +
              to_string(boxes[fault->overlap->second]),
          told.whole.rank)

@@ -23,7 +23,7 @@ constexpr std::size_t kDigestDigits = 16;
 void refuse_others(const JsonField& field, std::initializer_list<std::string_view> known) {
   for (const auto& [name, value] : field.entries()) {
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-    value.refuse("is not known here");
+    value.refuse("is unknown");
   }
 }
 
@@ -65,13 +65,13 @@ Dims dims_of(const JsonField& field) {
 
 DType dtype_in(const JsonField& field) {
   const auto dtype = dtype_named(field.text());
-  if (!dtype) field.refuse("is no dtype: " + field.text());
+  if (!dtype) field.refuse("is not a dtype: " + field.text());
   return *dtype;
 }
 
 StateMoment moment_in(const JsonField& field) {
   const auto at = std::find(kMoments.begin(), kMoments.end(), field.text());
-  if (at == kMoments.end()) field.refuse("is no moment of a state: " + field.text());
+  if (at == kMoments.end()) field.refuse("is not a moment of a state: " + field.text());
   return static_cast<StateMoment>(at - kMoments.begin());
 }
 
@@ -84,7 +84,7 @@ Box box_in(const JsonField& field, const Dims* shape) {
       inside = box.offset[d] <= (*shape)[d] && box.extent[d] <= (*shape)[d] - box.offset[d];
     }
   }
-  if (!inside) field.refuse("is no box of the tensor");
+  if (!inside) field.refuse("is not a box of the tensor");
   return box;
 }
 
@@ -143,7 +143,7 @@ WitnessState state_in(const JsonField& field) {
   for (const auto& object : field.at("objects").items()) {
     state.objects.push_back(object_in(object));
     const auto& name = state.objects.back();
-    if (!names.emplace(name.key, name.shard).second) object.refuse("is there twice");
+    if (!names.emplace(name.key, name.shard).second) object.refuse("occurs twice");
   }
   return state;
 }
@@ -194,7 +194,7 @@ void add_line(const JsonField& field, std::size_t line, RankWitness& witness) {
   const std::string what = field.at("what").text();
   if ((line == 1) != (what == "start"))
     field.refuse("only the first line is, and must be, a start");
-  if (witness.done && what != "phase") field.refuse("says something after it was done");
+  if (witness.done && what != "phase") field.refuse("has entries after the end");
   if (what == "start") {
     add_start(field, witness);
   } else if (what == "step") {
@@ -212,7 +212,7 @@ void add_line(const JsonField& field, std::size_t line, RankWitness& witness) {
     refuse_others(field, {"what"});
     witness.done = true;
   } else {
-    field.refuse("says something unknown: '" + what + "'");
+    field.refuse("has an unknown entry: '" + what + "'");
   }
 }
 
@@ -258,7 +258,7 @@ std::vector<WitnessValues> parse_values(const std::string& text, const std::stri
     for (const auto& word : field.at("bits").items()) values.words.push_back(hex_of(word, 1, 16));
     const std::size_t each = size_of(values.dtype) > 8 ? 2 : 1;
     if (values.words.size() != static_cast<std::size_t>(values.box.elements()) * each) {
-      field.refuse("has another number of elements than its box");
+      field.refuse("has a different number of elements than its box");
     }
     all.push_back(std::move(values));
   });

@@ -64,7 +64,7 @@ void check_tree(const YAML::Node& node, const std::string& file, int depth,
     refuse("too deep or too large once its aliases (*name) are followed; write out their values");
   }
   --nodes_left;
-  if (node.IsScalar() && !is_text(node.Scalar())) refuse("a text that is not UTF-8");
+  if (node.IsScalar() && !is_text(node.Scalar())) refuse("a string that is not UTF-8");
   for (const auto& entry : node) {
     if (node.IsMap()) {
       check_tree(entry.first, file, depth + 1, nodes_left);
@@ -110,7 +110,7 @@ void require_one_document(const std::string& text, const std::string& file) {
     const bool ends = line.begins_with("...");
     if (begun && (begins || (ended && !ends))) {
       throw MistakeError(
-          {file, at, 0, "a second YAML document begins here; put it into a file of its own"});
+          {file, at, 0, "a second YAML document begins here; put it into its own file"});
     }
     ended = ended || (begun && ends);
     // A marker alone and a directive (%YAML 1.2) are no content yet.
@@ -201,7 +201,7 @@ YamlMap YamlMap::map(std::string_view key) {
 
 std::vector<YAML::Node> YamlMap::items(std::string_view key) {
   const YAML::Node list = required_node(key);
-  if (!list.IsSequence()) refuse(list, "wants a list under '" + std::string(key) + "'");
+  if (!list.IsSequence()) refuse(list, "needs a list under '" + std::string(key) + "'");
   std::vector<YAML::Node> items;
   attempt_each(list, [&](const YAML::Node& item) { items.push_back(bound(item)); });
   return items;
@@ -218,8 +218,8 @@ std::optional<std::string> YamlMap::text(std::string_view key) {
   if (!has(key)) return std::nullopt;
   return or_nothing([&]() -> std::optional<std::string> {
     const YAML::Node value = node(key);
-    if (!value.IsScalar()) refuse(value, "wants one value under '" + std::string(key) + "'");
-    if (value.Scalar().size() > kTextMax) refuse(value, "has a text that is too long");
+    if (!value.IsScalar()) refuse(value, "needs one value under '" + std::string(key) + "'");
+    if (value.Scalar().size() > kTextMax) refuse(value, "has a string that is too long");
     return value.Scalar();
   });
 }
@@ -230,7 +230,7 @@ std::optional<T> YamlMap::value(std::string_view key, std::string_view wanted) {
   if (!written) return std::nullopt;
   T value = {};
   if (YAML::convert<T>::decode(YAML::Node(*written), value)) return value;
-  note(node(key), "wants " + std::string(wanted) + " under '" + std::string(key) + "', not '" +
+  note(node(key), "needs " + std::string(wanted) + " under '" + std::string(key) + "', not '" +
                       *written + "'");
   return std::nullopt;
 }
@@ -240,7 +240,7 @@ std::optional<Code> YamlMap::code(std::string_view key) {
   if (!name) return std::nullopt;
   const auto code = code_named(*name);
   if (code && is_error(*code)) return code;
-  note(node(key), "knows no code " + *name);
+  note(node(key), "has the unknown code " + *name);
   return std::nullopt;
 }
 
@@ -252,7 +252,7 @@ std::optional<std::int64_t> YamlMap::integer_in(std::string_view key, std::int64
                                                 std::int64_t most) {
   const auto value = integer(key);
   if (!value || (*value >= least && *value <= most)) return value;
-  note(node(key), "wants " + std::string(key) + " from " + std::to_string(least) + " to " +
+  note(node(key), "needs " + std::string(key) + " from " + std::to_string(least) + " to " +
                       std::to_string(most) + ", not " + std::to_string(*value));
   return std::nullopt;
 }
@@ -263,7 +263,7 @@ std::vector<std::int64_t> YamlMap::integers(std::string_view key) {
     std::int64_t number = 0;
     if (!YAML::convert<std::int64_t>::decode(YAML::Node(written), number)) {
       note(node(key),
-           "wants whole numbers under '" + std::string(key) + "', not '" + written + "'");
+           "needs whole numbers under '" + std::string(key) + "', not '" + written + "'");
       continue;
     }
     numbers.push_back(number);
@@ -281,8 +281,8 @@ bool YamlMap::is_known(const YAML::Node& at, std::string_view key, const std::st
   if (std::find(words.begin(), words.end(), word) != words.end()) return true;
   const std::string near = closest(word, words);
   note(at,
-       "knows no '" + word + "' under '" + std::string(key) + "'" +
-           (near.empty() ? "; there are: " + join(words, ", ") : "; did you mean '" + near + "'?"));
+       "has the unknown value '" + word + "' under '" + std::string(key) + "'" +
+           (near.empty() ? "; available: " + join(words, ", ") : "; did you mean '" + near + "'?"));
   return false;
 }
 
@@ -310,7 +310,7 @@ std::vector<std::string> YamlMap::words(std::string_view key,
 std::optional<double> YamlMap::number(std::string_view key) {
   const auto number = value<double>(key, "a number");
   if (!number || std::isfinite(*number)) return number;
-  note(node(key), "wants a finite number under '" + std::string(key) + "'");
+  note(node(key), "needs a finite number under '" + std::string(key) + "'");
   return std::nullopt;
 }
 
@@ -320,11 +320,12 @@ std::vector<std::string> YamlMap::texts(std::string_view key) {
   return or_nothing([&]() -> std::vector<std::string> {
     const YAML::Node value = node(key);
     if (value.IsScalar()) return {value.Scalar()};
-    if (!value.IsSequence()) refuse(value, "wants a list under '" + std::string(key) + "'");
+    if (!value.IsSequence()) refuse(value, "needs a list under '" + std::string(key) + "'");
     std::vector<std::string> items;
     attempt_each(value, [&](const YAML::Node& written) {
       const YAML::Node item = bound(written);
-      if (!item.IsScalar()) refuse(item, "wants a list of texts under '" + std::string(key) + "'");
+      if (!item.IsScalar())
+        refuse(item, "needs a list of strings under '" + std::string(key) + "'");
       items.push_back(item.Scalar());
     });
     return items;
@@ -403,9 +404,9 @@ YAML::Node load_yaml(const std::string& text, const std::string& file) {
   } catch (const YAML::Exception& error) {
     if (const auto tab = tab_near(text, error.mark.line)) {
       throw MistakeError({file, tab->line, tab->column,
-                          "the line is indented with a tab; YAML wants spaces there"});
+                          "the line is indented with a tab; YAML requires spaces there"});
     }
-    throw MistakeError({file, error.mark.line, error.mark.column, "no YAML: " + error.msg});
+    throw MistakeError({file, error.mark.line, error.mark.column, "not valid YAML: " + error.msg});
   }
 }
 

@@ -138,8 +138,8 @@ class PartComparer {
       value("other course", is.name, course_of(was), course_of(is), repeats);
       // Every lane ends with the same content, but where a save was left to time.
       const bool timed = was.left_to_time || is.left_to_time;
-      value("other content digest", is.name, was.content_digest, is.content_digest, !timed);
-      value("other event hash", is.name, was.event_hash, is.event_hash, repeats);
+      value("different content digest", is.name, was.content_digest, is.content_digest, !timed);
+      value("different event hash", is.name, was.event_hash, is.event_hash, repeats);
       slower(is.name, was.seconds, is.seconds, limits);
     }
   }
@@ -161,7 +161,7 @@ class PartComparer {
       }
     }
     chosen("doubled runs", "determinism", runs_doubled(before_), runs_doubled(now_));
-    fewer_is_better("other courses of doubled runs", "determinism", determinism_mismatches(before_),
+    fewer_is_better("doubled runs that differ", "determinism", determinism_mismatches(before_),
                     determinism_mismatches(now_));
     const LaneFloor was = floor_of(before_);
     const LaneFloor is = floor_of(now_);
@@ -183,10 +183,10 @@ class PartComparer {
     }
     unsupported();
     for (const auto& name : named_twice(before_)) {
-      add(Meaning::kWorse, "stands in the older report twice", name, "", "");
+      add(Meaning::kWorse, "occurs in the older report twice", name, "", "");
     }
     for (const auto& name : named_twice(now_)) {
-      add(Meaning::kWorse, "stands in the report twice", name, "", "");
+      add(Meaning::kWorse, "occurs in the report twice", name, "", "");
     }
     if (now_.mutant != before_.mutant) {
       add(now_.mutant.empty() ? Meaning::kBetter : Meaning::kWorse, "switched on a mutant",

@@ -24,7 +24,7 @@ std::string name_of(Meaning meaning);
 
 struct ReportChange {
   Meaning meaning = Meaning::kInformation;
-  std::string what;     ///< the kind of change, such as "newly failing" or "other event hash"
+  std::string what;     ///< the kind of change, such as "newly failing" or "different event hash"
   std::string subject;  ///< a scenario, "property NAME", "mutant NAME" or a part of the report
   std::string before;   ///< empty if there was none
   std::string now;      ///< empty if there is none

@@ -139,7 +139,7 @@ Baseline from_report(const std::string& text, const std::string& file) {
   const auto refusals = weigh(report);
   if (!refusals.empty()) {
     const Refusal& first = refusals.front();
-    throw ReadError(file + ": is no report of an accepted run: " + first.subject +
+    throw ReadError(file + ": is not a report of an accepted run: " + first.subject +
                     (first.subject.empty() ? "" : ": ") + first.reason);
   }
   return baseline_of({&report, 1});
@@ -148,7 +148,7 @@ Baseline from_report(const std::string& text, const std::string& file) {
 /// Throws unless the baseline demands something on each lane. A baseline without demands would
 /// accept any report.
 void check_demands(const Baseline& baseline, const std::string& file) {
-  if (baseline.empty()) throw ReadError(file + ": lanes: there is none, so it demands nothing");
+  if (baseline.empty()) throw ReadError(file + ": lanes: it has none, so it demands nothing");
   for (const auto& [lane, floor] : baseline) {
     const bool demands = totals_of(floor).scenarios != 0 || !floor.properties.empty() ||
                          !floor.mutants.empty() || !floor.matrix.empty() ||

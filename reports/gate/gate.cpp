@@ -14,10 +14,10 @@ using Json = nlohmann::json;
 
 constexpr const char* kRunAgain = "run the lane again with --report";
 constexpr const char* kShowAgain =
-    "show it again; if it was removed on purpose, write a new baseline with --write-baseline";
+    "restore it; if it was removed on purpose, write a new baseline with --write-baseline";
 
 std::string than(std::uint64_t now, const std::string& noun, std::uint64_t before) {
-  return with_commas(now) + " " + noun + ", the baseline has " + with_commas(before);
+  return with_commas(now) + " " + noun + ", but the baseline has " + with_commas(before);
 }
 
 /// Collects the reasons to refuse one report.
@@ -41,10 +41,10 @@ void check_identity(const Project& project, const GateOptions& options,
   const bool same =
       options.commit.size() >= kCommitDigitsMin && project.commit.starts_with(options.commit);
   if (!same) {
-    refusals.refuse(
-        "project.commit",
-        "the report is of commit '" + project.commit + "', in question is '" + options.commit + "'",
-        "run that commit's build, or name the commit meant with --commit");
+    refusals.refuse("project.commit",
+                    "the report is of commit '" + project.commit +
+                        "', but the commit in question is '" + options.commit + "'",
+                    "run the build of that commit, or name the intended commit with --commit");
   }
   if (project.dirty && !options.allow_dirty) {
     refusals.refuse("project.dirty", "the tree had uncommitted changes",
@@ -56,10 +56,10 @@ void check_skipped(const std::string& name, const ScenarioFloor& now, const Lane
                    RefusalCollector& refusals) {
   const auto before = floor.scenarios.find(name);
   if (before == floor.scenarios.end()) {
-    refusals.refuse(name, "not_run, and the baseline knows no such skip: " + now.skipped,
+    refusals.refuse(name, "not_run, but it is not skipped in the baseline: " + now.skipped,
                     kShowAgain);
   } else if (before->second.skipped.empty()) {
-    refusals.refuse(name, "not_run, but it was for the baseline: " + now.skipped,
+    refusals.refuse(name, "not_run, but it was run for the baseline: " + now.skipped,
                     "make it run here; " + std::string(kRunAgain));
   }
 }
@@ -82,14 +82,15 @@ Comparable comparable(const LaneFloor& shown, const LaneFloor& floor) {
 void check_same(const std::string& name, const ScenarioFloor& now, const ScenarioFloor& before,
                 Comparable with, RefusalCollector& refusals) {
   const auto differs = [&](const char* what, const std::string& is, const std::string& was) {
-    refusals.refuse(name, std::string(what) + " is '" + is + "', the baseline has '" + was + "'",
-                    with.program ? "one program with one seed gives one value: run the lane again"
-                                 : "if it is intended, write a new baseline with --write-baseline");
+    refusals.refuse(
+        name, std::string(what) + " is '" + is + "', but the baseline has '" + was + "'",
+        with.program ? "the same program and seed must give the same value: run the lane again"
+                     : "if it is intended, write a new baseline with --write-baseline");
   };
   // Older baselines have neither course nor digest, so there is nothing to compare. If a run ended
   // in a refusal, its result has a course but no digest.
   if (with.seed && !(before.digest.empty() && before.course.empty())) {
-    if (now.course != before.course) differs("what came of it", now.course, before.course);
+    if (now.course != before.course) differs("its outcome", now.course, before.course);
     if (now.digest != before.digest) differs("the content digest", now.digest, before.digest);
     if (!before.account.empty() && now.course == before.course && now.account != before.account) {
       differs("the hash of its lives' layouts, steps, loads, checkpoints and faults", now.account,
@@ -115,7 +116,7 @@ void check_scenario(const std::string& name, const ScenarioFloor& before, const 
                     Comparable with, RefusalCollector& refusals) {
   const auto now = shown.scenarios.find(name);
   if (now == shown.scenarios.end()) {
-    refusals.refuse(name, "the baseline has it, the report does not", kShowAgain);
+    refusals.refuse(name, "it is in the baseline but not in the report", kShowAgain);
     return;
   }
   if (!now->second.skipped.empty()) return;  // check_skipped reports the scenario
@@ -208,14 +209,14 @@ void check_full(const Submission& submission, const LeftOut& lacks, const LaneFl
   };
   if (lacks.scenarios > 0) {
     const bool one = lacks.scenarios == 1;
-    add(counted(lacks.scenarios, "scenario") + (one ? " is" : " are") + " not there",
+    add(counted(lacks.scenarios, "scenario") + (one ? " is" : " are") + " missing",
         floor.scenarios.size());
   }
   if (lacks.doubled) add("nothing was run twice", floor.runs_doubled);
   if (lacks.properties) add("no property", floor.properties.size());
   if (lacks.mutants) add("no mutant", floor.mutants.size());
-  refusals.refuse("evidence", "is not full: " + text,
-                  fix_by_command(submission, program, "make it full", lacks.scenarios > 0,
+  refusals.refuse("evidence", "is incomplete: " + text,
+                  fix_by_command(submission, program, "complete it", lacks.scenarios > 0,
                                  "run the lane again with --double"));
 }
 
@@ -226,18 +227,19 @@ void check_others(const LaneFloor& shown, const LaneFloor& floor, const LeftOut&
     if (lacks.properties) break;
     const auto now = shown.properties.find(name);
     if (now == shown.properties.end()) {
-      refusals.refuse("property " + name, "the baseline has it, the report does not", kShowAgain);
+      refusals.refuse("property " + name, "it is in the baseline but not in the report",
+                      kShowAgain);
     } else if (now->second < cases) {
       refusals.refuse("property " + name, than(now->second, "cases", cases), kShowAgain);
     }
   }
   for (const auto& name : floor.mutants) {
     if (lacks.mutants || shown.mutants.contains(name)) continue;
-    refusals.refuse("mutant " + name, "the baseline has it, the report does not", kShowAgain);
+    refusals.refuse("mutant " + name, "it is in the baseline but not in the report", kShowAgain);
   }
   for (const auto& name : floor.matrix) {
     if (shown.matrix.contains(name)) continue;
-    refusals.refuse("matrix", "it does not show that " + name + " is caught, the baseline does",
+    refusals.refuse("matrix", "it does not show that " + name + " is caught, but the baseline does",
                     kShowAgain);
   }
   if (shown.matrix_scenarios < floor.matrix_scenarios) {
@@ -256,7 +258,8 @@ void check_others(const LaneFloor& shown, const LaneFloor& floor, const LeftOut&
   }
   for (const auto& mark : floor.marks) {
     if (shown.marks.contains(mark)) continue;
-    refusals.refuse("coverage", "the baseline reached the mark '" + mark + "', the report did not",
+    refusals.refuse("coverage",
+                    "the baseline reached the mark '" + mark + "', but the report did not",
                     kShowAgain);
   }
   if (!lacks.doubled && shown.runs_doubled < floor.runs_doubled) {
@@ -294,8 +297,8 @@ void check_digests(std::span<const Submission> submissions, const GateOptions& o
   }
   for (const auto& digest : options.digests) {
     if (std::ranges::find(submissions, digest, &Submission::sha256) != submissions.end()) continue;
-    ruling.refusals.push_back({"", "sha256 " + digest, "no report given has it",
-                               "give the report that the job wrote, as it wrote it"});
+    ruling.refusals.push_back({"", "sha256 " + digest, "none of the given reports has it",
+                               "give the unchanged report that the job wrote"});
   }
 }
 
@@ -344,7 +347,7 @@ void check_lanes(std::span<const Submission> submissions, const Baseline& baseli
     const auto [at, first] = seen.try_emplace(submission.report->lane, submission.file);
     if (first) continue;
     RefusalCollector(submission.file, ruling.refusals)
-        .refuse("lane", "'" + name_of(at->first) + "' has a report already: " + at->second,
+        .refuse("lane", "'" + name_of(at->first) + "' already has a report: " + at->second,
                 "give one report per lane");
   }
   std::vector<ReportLane> demanded = options.lanes;

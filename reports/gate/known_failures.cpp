@@ -75,21 +75,21 @@ std::optional<Objection> objection_to(const KnownFailure& known, const Shown& sh
                      "correct the name, or " + std::string(kRemoveEntry)};
   }
   if (shown.times > 1) {
-    return Objection{"stands in the report " + std::to_string(shown.times) + " times",
+    return Objection{"occurs in the report " + std::to_string(shown.times) + " times",
                      "write the report again by a run"};
   }
   if (shown.verdict == Verdict::kPass) return Objection{"passes now", kRemoveEntry};
   if (shown.verdict == Verdict::kNotRun) {
-    return Objection{"was not run, so nothing shows that it still fails",
+    return Objection{"was not run, so it is unknown whether it still fails",
                      "run it, or " + std::string(kRemoveEntry)};
   }
   if (shown.code != known.code) {
     return Objection{"fails with " + (shown.code.empty() ? "no code" : shown.code) +
-                         ", the known code is " + known.code,
-                     "look at it: this is another failure"};
+                         ", but the known code is " + known.code,
+                     "investigate it: this is a different failure"};
   }
   if (today > known.expires) {
-    return Objection{"expired on " + to_text(known.expires) + ", today is " + to_text(today),
+    return Objection{"expired on " + to_text(known.expires) + ", and today is " + to_text(today),
                      "repair it, or let its owner (" + known.owner + ") set another date"};
   }
   return std::nullopt;
@@ -159,7 +159,7 @@ class LaneSettling {
       const bool first = subjects.insert({known.kind, known.name}).second;
       const auto objection =
           first ? objection_to(known, shown_of(known, original), today_)
-                : std::optional(Objection{"is known by an entry before it", kRemoveEntry});
+                : std::optional(Objection{"is already covered by an earlier entry", kRemoveEntry});
       if (objection) refuse(known, *objection);
       if (objection || !consistent) continue;
       take_out(known, *submission->report, floor_of_lane(lane));

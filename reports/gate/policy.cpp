@@ -20,9 +20,10 @@ class Demands {
   void least(const std::string& subject, const std::string& noun, std::uint64_t shown,
              std::uint64_t demanded, const std::string& fix) {
     if (shown >= demanded) return;
-    refuse(subject,
-           std::to_string(shown) + " " + noun + ", the policy demands " + std::to_string(demanded),
-           fix);
+    refuse(
+        subject,
+        std::to_string(shown) + " " + noun + ", but the policy demands " + std::to_string(demanded),
+        fix);
   }
   void refuse(const std::string& subject, const std::string& reason, const std::string& fix) {
     refusals_.push_back({file_, subject, reason, fix});
@@ -77,8 +78,8 @@ void judge_mutants(const Report& report, std::span<const std::string> mutants,
   auto lacking = not_caught(report, mutants);
   std::erase_if(lacking, [&](const auto& name) { return excused.mutants.contains(name); });
   if (mutants.empty()) {
-    demands.refuse("mutants", "this program knows none, the policy demands all",
-                   "judge with the program that made the report");
+    demands.refuse("mutants", "this program knows none, but the policy demands all",
+                   "judge it with the program that made the report");
   }
   if (lacking.empty()) return;
   std::string names;
@@ -88,7 +89,7 @@ void judge_mutants(const Report& report, std::span<const std::string> mutants,
   if (lacking.size() > kMutantsShown) names += ", ...";
   demands.refuse("mutants",
                  with_commas(lacking.size()) + " of " + with_commas(mutants.size()) +
-                     " were not caught, the policy demands all: " + names,
+                     " were not caught, but the policy demands all: " + names,
                  "add them with 'reprise mutants --report'");
 }
 
@@ -121,7 +122,7 @@ void judge_properties(const Report& report, const LanePolicy& policy, const Know
     const bool there = std::any_of(report.properties.begin(), report.properties.end(),
                                    [&](const auto& one) { return one.name == name; });
     if (there || excused.properties.contains(name)) continue;
-    demands.refuse("properties", name + " is not there, and the policy demands all",
+    demands.refuse("properties", name + " is missing, but the policy demands all",
                    "add it with 'reprise properties --report'");
   }
 }
@@ -133,7 +134,7 @@ void judge_lane(const Report& report, const LanePolicy& policy, const Known& kno
                 "run the whole catalogue with --report");
   if (shown.skipped > policy.skipped) {
     demands.refuse("skipped",
-                   std::to_string(shown.skipped) + " skipped, the policy allows " +
+                   std::to_string(shown.skipped) + " skipped, but the policy allows " +
                        std::to_string(policy.skipped),
                    "run the lane where it can run everything");
   }
@@ -164,7 +165,7 @@ std::vector<Refusal> judge_policy(std::span<const Submission> submissions, const
   }
   for (const ReportLane lane : lanes_without_report(submissions, lanes)) {
     Demands("", refusals)
-        .refuse("lane " + name_of(lane), "the policy demands a report of it, and none was given",
+        .refuse("lane " + name_of(lane), "the policy demands a report of it, but none was given",
                 "run the lane with --report");
   }
   return refusals;

@@ -77,7 +77,7 @@ std::string shown_of_scenarios(const Report& report) {
 std::string shown_of_doubled(const Report& report) {
   if (runs_doubled(report) == 0) return "";
   return counted(runs_doubled(report), "scenario") + " ran twice, " +
-         with_commas(determinism_mismatches(report)) + " took another course";
+         with_commas(determinism_mismatches(report)) + " differed the second time";
 }
 
 std::string shown_of_properties(const Report& report) {

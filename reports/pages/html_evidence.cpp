@@ -80,12 +80,13 @@ void put_evidence(const Report& report, bool open, std::string& out) {
   for (const auto& evidence : evidence_of(report)) {
     if (evidence.shown.empty()) absent.push_back(evidence.kind);
   }
-  out += "<section id=\"evidence\"><h2>What it shows, and what not</h2>\n<p>" +
-         std::string(is_of_files(report) ? "It is about stored checkpoints: no job ran."
-                     : absent.empty()    ? "Every kind of evidence was run."
-                                         : "Not run: " + in_html(join(absent, ", ")) + ".") +
-         "</p>\n<details" + (open ? " open" : "") +
-         "><summary>Kinds of evidence</summary><dl class=\"prose\">\n";
+  out +=
+      "<section id=\"evidence\"><h2>What it shows, and what not</h2>\n<p>" +
+      std::string(is_of_files(report) ? "This report is about stored checkpoints: no job was run."
+                  : absent.empty()    ? "Every kind of evidence was run."
+                                      : "Not run: " + in_html(join(absent, ", ")) + ".") +
+      "</p>\n<details" + (open ? " open" : "") +
+      "><summary>Kinds of evidence</summary><dl class=\"prose\">\n";
   for (const auto& evidence : evidence_of(report)) {
     const bool shown = !evidence.shown.empty();
     out += "<dt>" + in_html(evidence.kind) + "</dt><dd" + (shown ? "" : " class=\"flagged\"") +
@@ -147,7 +148,7 @@ void put_mutants(const Report& report, std::string& out) {
   std::ranges::stable_sort(mutants, {}, [](const MutantResult* mutant) { return mutant->caught; });
   const bool survives = !mutants.front()->caught;
   out += "<details" + std::string(survives ? " open" : "") +
-         "><summary>Each mutant, and what caught it</summary>" +
+         "><summary>Each mutant and what caught it</summary>" +
          table_head({"mutant", "", "defect", "caught by"});
   for (const auto* mutant : mutants) {
     out += "<tr" + std::string(mutant->caught ? "" : " class=\"flagged\"") + ">" +

@@ -85,7 +85,7 @@ void put_contents(const Report& report, bool history, std::string& out) {
   };
   const bool ran = !is_of_files(report);
   const Entry entries[] = {
-      {"evidence", "What it shows", true}, {"problems", "What speaks against it", true},
+      {"evidence", "What it shows", true}, {"problems", "Problems", true},
       {"properties", "Properties", ran},   {"pairs", "Pairs of layouts", ran},
       {"mutants", "Mutants", ran},         {"matrix", "Matrix", ran},
       {"search", "Random timelines", ran}, {"scenarios", ran ? "Scenarios" : "Results", true},

@@ -37,7 +37,7 @@ void put_keys(const ScenarioResult& result, bool job, std::string& out) {
   for (const auto& rank : result.ranks) {
     const std::pair<const std::vector<std::string>&, const char*> lists[] = {
         {rank.not_stored, job ? "not stored" : "only in B"},
-        {rank.not_requested, job ? "stored, not asked for" : "only in A"},
+        {rank.not_requested, job ? "stored but not requested" : "only in A"},
         {rank.shape_mismatches, "other shape"},
         {rank.dtype_mismatches, "other dtype"}};
     for (const auto& [keys, trouble] : lists) {
@@ -166,18 +166,18 @@ void put_second_tries(const Report& report, std::string& out) {
     }
   }
   if (rows.empty()) return;
-  out += "<h3>Passed at a second try</h3>\n" + table_head({"scenario", "how the first ended"}) +
-         rows + kTableEnd;
+  out += "<h3>Passed on the second try</h3>\n" +
+         table_head({"scenario", "how the first try ended"}) + rows + kTableEnd;
 }
 
 }  // namespace
 
 void put_problems(const Report& report, const std::vector<Problem>& problems,
                   const Standing& standing, std::string& out) {
-  out += "<section id=\"problems\"><h2>What speaks against it</h2>\n";
+  out += "<section id=\"problems\"><h2>Problems</h2>\n";
   if (problems.empty()) {
     const bool passes = report.verdict == Verdict::kPass;
-    out += std::string("<p>") + (passes ? "Nothing of what was run." : "Nothing was run.") +
+    out += std::string("<p>") + (passes ? "None in what was run." : "Nothing was run.") +
            " The section above says what was not run.</p>\n";
   }
   const auto shared = shared_causes(report.scenarios);

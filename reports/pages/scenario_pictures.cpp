@@ -37,7 +37,7 @@ std::string fault_line(const FaultResult& fault) {
                     : fault.armed   ? "armed, not reached"
                                     : "not armed";
   return fault.kind + " on rank " + std::to_string(fault.rank) + ": " + end +
-         (fault.must_fire || fault.fired ? "" : " (it need not)");
+         (fault.must_fire || fault.fired ? "" : " (optional)");
 }
 
 //  life 0, tp2 dp2: ran, steps 0 to 3
@@ -259,8 +259,8 @@ std::string ranks_figure(const ScenarioResult& result) {
   }
   grid.description = join_first(said, 20);
   std::string caption =
-      "What is wrong on each rank: elements with other bits, keys that are not stored, stored keys "
-      "that nobody asked for, other shapes and dtypes. Excused keys are left out.";
+      "What is wrong on each rank: elements with different bits, keys that are not stored, stored "
+      "keys that nobody requested, and different shapes and dtypes. Excused keys are left out.";
   if (cut > 0) caption += " " + std::to_string(cut) + " more rows are left out.";
   return figure(draw(grid), caption);
 }
@@ -316,7 +316,7 @@ std::string loss_sentence(const ScenarioResult& result) {
     ++different;
     if (first == nullptr) first = &point;
   }
-  if (compared == 0) return "No step's loss was compared with the uninterrupted run.";
+  if (compared == 0) return "The loss was not compared with the uninterrupted run at any step.";
   if (first == nullptr) {
     return "The loss of " + counted(compared, "step") + " equals that of the uninterrupted run.";
   }

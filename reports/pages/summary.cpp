@@ -41,7 +41,7 @@ class Bounded {
       add(tail);
     }
     if (added == rows.size()) return;
-    text_ += "\nCut for want of room: " + counted(rows.size() - added, "row") +
+    text_ += "\nLeft out to save space: " + counted(rows.size() - added, "row") +
              ". report.html has all of them.\n\n";
   }
 
@@ -107,8 +107,11 @@ void add_second_tries(const Report& report, Bounded& out) {
       rows.push_back("| " + said(result.name) + " | " + said(ending_of(earlier)) + " |\n");
     }
   }
-  out.add_rows("#### Passed at a second try\n\n| scenario | how the first ended |\n|---|---|\n",
-               rows, "\n");
+  out.add_rows(
+      "#### Passed on the second try\n"
+      "\n| scenario | how the first try ended |\n"
+      "|---|---|\n",
+      rows, "\n");
 }
 
 void add_problems(const Report& report, const std::vector<Problem>& problems,
@@ -117,7 +120,10 @@ void add_problems(const Report& report, const std::vector<Problem>& problems,
   std::vector<std::string> rows;
   for (const auto& cause : shared_causes(report.scenarios))
     rows.push_back("- " + said(cause) + "\n");
-  out.add_rows("#### What fails alike\n\n", rows, "\n");
+  out.add_rows(
+      "#### Failures of the same kind\n"
+      "\n",
+      rows, "\n");
   rows.clear();
   for (const auto& problem : problems) {
     const auto status = standing.status_of(problem.subject);
@@ -144,7 +150,10 @@ void add_problems(const Report& report, const std::vector<Problem>& problems,
     }
     rows.push_back(row + "</details>\n\n");
   }
-  out.add_rows("#### What speaks against it\n\n", rows, "");
+  out.add_rows(
+      "#### Problems\n"
+      "\n",
+      rows, "");
 }
 
 void add_resolved(const Standing& standing, Bounded& out) {

@@ -25,7 +25,7 @@ void flip_bit(Store& store, const std::string& path, std::uint64_t byte, unsigne
 void overwrite(Store& store, const std::string& path, std::uint64_t offset, ByteSpan bytes) {
   Bytes content = read_all(store, path, kSizeMax);
   if (!ByteRange{offset, bytes.size()}.fits(content.size())) {
-    throw Error(Code::kUsage, "the file ends before the bytes that are to be replaced",
+    throw Error(Code::kUsage, "the file ends before the bytes to be replaced",
                 {.file = store.display(path), .offset = offset});
   }
   std::copy(bytes.begin(), bytes.end(), content.begin() + static_cast<std::ptrdiff_t>(offset));

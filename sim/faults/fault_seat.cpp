@@ -17,7 +17,7 @@ using OtherWriter = std::function<void(const std::string&)>;
 
 void act_as_other(const OtherWriter& writer, const std::string& path) {
   if (!writer) {
-    throw Error(Code::kUsage, "this store has no leases: it wants store: {renames: false}",
+    throw Error(Code::kUsage, "this store has no leases: it needs store: {renames: false}",
                 {.file = path});
   }
   writer(path);

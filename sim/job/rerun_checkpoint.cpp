@@ -79,7 +79,7 @@ void add_rerun(const JobData& job, StateDict& state, const JobPolicy& policy) {
   ObjectLeaf leaf = rerun_leaf(job, policy.rerun);
   if (policy.rerun.batches(snapshot.state)) {
     job.batches.require_wrapped("those of iteration " + std::to_string(snapshot.iteration) +
-                                " are to be saved");
+                                " have to be saved");
   }
   leaf.value = job.machine.encode_object({job.batches.position()});
   state.objects.push_back(std::move(leaf));

@@ -93,7 +93,7 @@ std::shared_ptr<Communicator> SimFabric::communicator(const Group& group) {
   if (!group.rank_of(life_.rank())) {
     std::ostringstream message;
     message << "rank " << life_.rank() << " asks for a communicator of group " << group
-            << ", of which it is no member";
+            << ", of which it is not a member";
     throw Error(Code::kUsage, message.str(), {.rank = life_.rank()});
   }
   auto channel = network_.channel(group, life_.rank());

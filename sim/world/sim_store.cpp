@@ -296,7 +296,7 @@ void SimStore::replace(const NameChange& change) {
   require_allowed("exchange", change);
   for (const auto& path : {a, b}) {
     if (!is_directory(*existing("exchange", path))) {
-      fail(Code::kIo, "exchange: this is no directory", path);
+      fail(Code::kIo, "exchange: this is not a directory", path);
     }
   }
   if (!capabilities_.exchange) {

@@ -111,7 +111,7 @@ TEST_F(Package, serves_programs_of_one_process) {
   const Said planned = run_in(run, path("local/own_plan"));
   EXPECT_TRUE(planned.ok) << planned;
   EXPECT_THAT(planned.text, testing::AllOf(HasSubstr("1 tensor, 1 object"),
-                                           HasSubstr("NO_WRITER: nobody is to write")));
+                                           HasSubstr("NO_WRITER: no rank is chosen to write")));
   EXPECT_THAT(shell("ldd " + path("local/one_process")).text,
               testing::AllOf(HasSubstr("libreprise.so"), Not(HasSubstr("libmpi"))));
 }

@@ -60,7 +60,7 @@ std::vector<InputRow> rows() {
       {"payload empty", [](const Victim& v) { v.truncate("__2_0.distcp", 0); }, 1, 2,
        "the file ends at 0"},
       {"payload gone", [](const Victim& v) { v.remove("__2_0.distcp"); }, 1, 2,
-       "the file is not there"},
+       "the file is missing"},
       {"payload bit flipped",
        [](const Victim& v) {
          const auto at = v.elements_of(kTensor);

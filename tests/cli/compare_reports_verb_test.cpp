@@ -62,12 +62,12 @@ void expect_said(const ProgramResult& result, int code, const std::string& words
 TEST_F(CompareReportsVerb, says_whether_anything_got_worse) {
   write("failing.json", fail);
   const auto same = compare({"old.json", "old.json"});
-  expect_said(same, 0, "one program and seed: digests, event hashes and counts are held\n");
+  expect_said(same, 0, "same program and seed: digests, event hashes and counts must be equal\n");
   expect_said(same, 0, "nothing got worse\n");
   expect_said(compare({"old.json", "failing.json"}), 1, "2 got worse\n");
   expect_said(compare({"old.json", "failing.json"}), 1, "newly failing");
   expect_said(compare({"failing.json", "old.json"}), 0, "mended");
-  expect_said(compare({"real", "old.json"}), 0, "another commit, build or seed");
+  expect_said(compare({"real", "old.json"}), 0, "different commit, build or seed");
 }
 
 TEST_F(CompareReportsVerb, other_digests_are_worse_at_one_commit_and_information_at_another) {
@@ -77,9 +77,9 @@ TEST_F(CompareReportsVerb, other_digests_are_worse_at_one_commit_and_information
     other(document);
     document["project"]["commit"] = std::string(40, 'b');
   });
-  expect_said(compare({"old.json", "other.json"}), 1, "other event hash");
+  expect_said(compare({"old.json", "other.json"}), 1, "different event hash");
   expect_said(compare({"old.json", "later.json"}), 0,
-              "information: other event hash (1): placements/ep2\n");
+              "information: different event hash (1): placements/ep2\n");
   const Json json = Json::parse(compare({"old.json", "other.json"}, {"--json"}).out);
   EXPECT_EQ(json["worse"], 1) << json;
   EXPECT_EQ(json["changes"][0]["subject"], "placements/ep2") << json;
@@ -93,7 +93,7 @@ TEST_F(CompareReportsVerb, the_limits_of_what_is_slower_can_be_chosen) {
   expect_said(compare({"old.json", "slow.json"}, {"--slower-seconds", "1000"}), 0,
               "nothing got worse");
   expect_said(compare({"old.json", "slow.json"}, {"--slower", "fast"}), 2,
-              "--slower wants a number such as 1.5, not 'fast'");
+              "--slower needs a number such as 1.5, not 'fast'");
 }
 
 TEST_F(CompareReportsVerb, more_than_two_are_a_history_by_their_start) {
@@ -128,19 +128,19 @@ TEST_F(CompareReportsVerb, one_folder_of_reports_is_a_history) {
   std::filesystem::remove_all(path("nights/3"));
   expect_said(compare({"nights"}), 1, "placements/ep2  PF\n");
   std::filesystem::remove_all(path("nights/2"));
-  expect_said(compare({"nights"}), 2, "or a folder of reports, for a history");
+  expect_said(compare({"nights"}), 2, "for a history, name more or a folder of reports");
 }
 
 TEST_F(CompareReportsVerb, what_is_unreadable_or_of_two_lanes_is_exit_code_2) {
   write("mpi.json", [](Json& d) { d["lane"] = "mpi"; });
   write("newer.json", [](Json& d) { d["schema_version"] = 9; });
   std::ofstream(path("cut.json")) << real_.dump().substr(0, 100);
-  expect_said(compare({"old.json", "nowhere.json"}), 2, "the report is absent");
+  expect_said(compare({"old.json", "nowhere.json"}), 2, "the report is missing");
   expect_said(compare({"cut.json", "old.json"}), 2, "is cut off");
-  expect_said(compare({"old.json", "newer.json"}), 2,
-              "UNSUPPORTED: the report's schema_version: is 9; this program reads 1 and 2; a newer "
-              "reprise wrote the report: read it with that one, or run the lane again with this "
-              "one");
+  expect_said(
+      compare({"old.json", "newer.json"}), 2,
+      "UNSUPPORTED: the report's schema_version: is 9; this program reads 1 and 2; a newer reprise "
+      "wrote the report: read it with that version, or run the lane again with this one");
   expect_said(compare({"old.json", "mpi.json"}), 2,
               "reports of two lanes are not comparable: sim and mpi");
   expect_said(compare({"old.json"}), 2, "name two reports to compare");
@@ -151,7 +151,7 @@ TEST_F(CompareReportsVerb, what_is_unreadable_or_of_two_lanes_is_exit_code_2) {
 
 TEST_F(CompareReportsVerb, warns_of_unknown_fields) {
   write("later.json", [](Json& d) { d["later"] = 1; });
-  expect_said(compare({"old.json", "later.json"}), 0, "the unknown field 'later' is not read");
+  expect_said(compare({"old.json", "later.json"}), 0, "the unknown field 'later' was ignored");
 }
 
 }  // namespace

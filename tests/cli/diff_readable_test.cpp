@@ -158,11 +158,11 @@ TEST(DiffReadable, a_rename_that_can_t_be_meant_is_refused) {
   const std::pair<const char*, const char*> rows[] = {
       {"s/model", "lacks a '/'"},
       {"s/model/net", "lacks a '/'"},
-      {"y/a/b/", "is no substitution"},
-      {"s", "is no substitution"},
-      {"s//x/", "its expression is empty"},
+      {"y/a/b/", "is not a substitution"},
+      {"s", "is not a substitution"},
+      {"s//x/", "has an empty expression"},
       {"s/a/b/i", "ends in 'i'"},
-      {"s/(/b/", "is no regular expression"},
+      {"s/(/b/", "is not a valid regular expression"},
       {"s/^no such key//", "changes no key of A"},
       {"s/.*//", "leaves nothing of the key"},
       {"s/model\\.(x|z)/one/", "two keys become 'one'"},
@@ -190,9 +190,9 @@ TEST(DiffReadable, values_are_compared_across_dtypes_only_when_asked_and_the_row
   EXPECT_THAT(bits.out, AllOf(HasSubstr("dtype differs"), HasSubstr("int8 [1] | uint8 [1]")));
   const auto values = run_program({"diff", "--values", left, right});
   EXPECT_EQ(values.exit_code, 0) << values.all();
-  EXPECT_THAT(values.out, AllOf(HasSubstr("same values, other dtype        1\n"),
+  EXPECT_THAT(values.out, AllOf(HasSubstr("same values, different dtype        1\n"),
                                 HasSubstr("as int16: int8 [1] | uint8 [1]"),
-                                HasSubstr("1 of them of another dtype, by value")));
+                                HasSubstr("1 of them with different dtypes, by value")));
   const auto json = Json::parse(run_program({"diff", "--values", "--json", left, right}).out);
   EXPECT_EQ(json["tensors"][0]["verdict"], "same values");
   EXPECT_EQ(json["tensors"][0]["compared_as"], "int16");

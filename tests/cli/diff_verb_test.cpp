@@ -124,7 +124,8 @@ TEST(DiffVerb, OtherBytesOfWhatIsNotInterpretedAreNotKnown) {
   replace_object(b, key, text_of(data("torch_2.15.0/objects/legacy_stream.pt")));
   const auto result = run_program({"diff", a.path(), b.path()});
   EXPECT_EQ(result.exit_code, 3) << result.all();
-  EXPECT_THAT(result.out, HasSubstr(key + ": not known, other bytes, which are not interpreted"));
+  EXPECT_THAT(result.out,
+              HasSubstr(key + ": not known, different bytes, which are not interpreted"));
   EXPECT_THAT(last_line(result.out), HasSubstr(", 1 not known"));
   const auto ignored = run_program({"diff", "--ignore", key, a.path(), b.path()});
   EXPECT_EQ(ignored.exit_code, 0) << ignored.all();
@@ -168,7 +169,7 @@ TEST(DiffVerb, FilesBesideThePayloadAreComparedAndCounted) {
   const auto [open, words_of_open] = run();
   EXPECT_EQ(open, 3) << words_of_open;
   EXPECT_THAT(words_of_open,
-              HasSubstr("meta.pt: not known, other bytes, which are not interpreted"));
+              HasSubstr("meta.pt: not known, different bytes, which are not interpreted"));
   EXPECT_THAT(last_line(words_of_open),
               AllOf(StartsWith("not all compared: "), HasSubstr(", 1 not known")));
   const Json report = Json::parse(text_of(reports.path() + "/report.json"));

@@ -139,7 +139,7 @@ TEST(Edge, too_little_memory_is_told_by_the_file_that_asks_for_it) {
   const RunLimits limits{.address_space_bytes = kBytes};
   const auto result = run_program({"inspect", "--json", "--values", victim.path()}, limits);
   EXPECT_EQ(result.exit_code, 2) << result.all();
-  EXPECT_THAT(result.err, HasSubstr("LIMIT: there is not enough memory to take in 1.00 GiB"));
+  EXPECT_THAT(result.err, HasSubstr("LIMIT: there is not enough memory to hold 1.00 GiB"));
   EXPECT_THAT(result.err, HasSubstr("big.distcp]"));
   const Json error = Json::parse(result.out)["error"];
   EXPECT_EQ(error["code"], "LIMIT");

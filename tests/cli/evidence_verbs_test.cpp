@@ -33,19 +33,20 @@ TEST(Interrupted, each_verb_that_adds_evidence_says_what_was_not_tried_and_leave
   const std::vector<std::pair<std::vector<std::string>, std::string>> rows = {
       {{"properties", "continuity", "--cases", "7"}, "interrupted: 7 cases not tried\n"},
       {{"mutants", kEvidenceScenario, "--only", "floor-vs-ceil-chunk"},
-       "interrupted: mutants not tried in every scenario that declares them: 1 of 1; not in every "
-       "random case: 1\n"},
+       "interrupted: 1 of 1 mutants were not tried in every scenario that declares them, and 1 not "
+       "in "
+       "every random case\n"},
       {{"mutants", kEvidenceScenario, "--matrix", "--only", "floor-vs-ceil-chunk"},
-       "interrupted: not tried with every mutant, and left out: 1 scenario\n"},
+       "interrupted: left out, because not tried with every mutant: 1 scenario\n"},
       {{"exhaust", "--max-world", "2"}, "interrupted: the other pairs were not run\n"},
-      {{"explore", "--runs", "3"}, "interrupted: the search is not whole\n"}};
+      {{"explore", "--runs", "3"}, "interrupted: the search is incomplete\n"}};
   for (auto [words, says] : rows) {
     const TemporaryDirectory out;
     words.insert(words.end(), {"--report", out.path()});
     const auto result = run_program(words, {.tripwire = Tripwire{out.path(), DN_CREATE, SIGINT}});
     EXPECT_EQ(result.exit_code, 3) << words[0] << result.all();
-    EXPECT_THAT(result.out,
-                HasSubstr(says + out.path() + " was not changed, because this run is not whole\n"));
+    EXPECT_THAT(result.out, HasSubstr(says + out.path() +
+                                      " was not changed, because this run is incomplete\n"));
     EXPECT_TRUE(std::filesystem::is_empty(out.path())) << words[0];
   }
 }
@@ -113,9 +114,9 @@ TEST_F(Evidence, the_gate_refuses_a_report_that_lost_a_property_or_tried_less_of
     std::string words;
     std::function<void(Json&)> spoil;
   };
-  const std::vector<Row> rows = {{"property survives: the baseline has it, the report does not",
+  const std::vector<Row> rows = {{"property survives: it is in the baseline but not in the report",
                                   [](Json& r) { r["properties"].erase(1); }},
-                                 {"property continuity: 3 cases, the baseline has 4",
+                                 {"property continuity: 3 cases, but the baseline has 4",
                                   [](Json& r) {
                                     r["properties"][0]["cases"] = 3;
                                     r["properties"][0]["distribution"] = Json::object();
@@ -185,7 +186,7 @@ TEST(MutantsVerb, where_scenarios_alone_ask_a_mutant_that_is_said) {
   const auto none = run_program({"mutants", kEvidenceScenario, "--only", "floor-vs-ceil-chunk",
                                  "--property-cases", "0", "--report", out.path()});
   EXPECT_EQ(none.exit_code, 0) << none.all();
-  EXPECT_THAT(none.out, HasSubstr("no random case was tried; scenarios alone were asked"));
+  EXPECT_THAT(none.out, HasSubstr("no random case was run; only scenarios were"));
   const Json mutant = Json::parse(text_of(out.path() + "/report.json"))["mutants"][0];
   EXPECT_EQ(mutant["property_cases"], 0);
   for (const auto& by : mutant["caught_by"]) EXPECT_FALSE(by.contains("property")) << by;
@@ -193,14 +194,14 @@ TEST(MutantsVerb, where_scenarios_alone_ask_a_mutant_that_is_said) {
   const auto one = run_program(
       {"mutants", scenario, "--only", "rerun-precedence-swapped", "--property-cases", "1"});
   EXPECT_EQ(one.exit_code, 0) << one.all();
-  EXPECT_THAT(one.out, HasSubstr("random cases caught 0 of 1 mutants; scenarios alone: "
+  EXPECT_THAT(one.out, HasSubstr("random cases caught 0 of 1 mutants; caught only by scenarios: "
                                  "rerun-precedence-swapped ("));
 }
 
 TEST(PropertiesVerb, wrong_names_and_numbers_are_said) {
   const auto wrong = run_program({"properties", "continuty"});
   EXPECT_EQ(wrong.exit_code, 2);
-  EXPECT_THAT(wrong.err, HasSubstr("there are: continuity, layout-free"));
+  EXPECT_THAT(wrong.err, HasSubstr("available: continuity, layout-free"));
   const auto none = run_program({"properties", "--cases", "0"});
   EXPECT_EQ(none.exit_code, 2) << none.all();
   const auto list = run_program({"properties", "--list"});

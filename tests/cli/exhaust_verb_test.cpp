@@ -28,7 +28,7 @@ TEST(ExhaustVerb, says_layouts_pairs_refusals_and_elements) {
 TEST(ExhaustVerb, says_with_what_pairs_were_refused) {
   const auto result = run_program({"exhaust", "--max-world", "2", "--sharding", "dp_reshardable"});
   EXPECT_EQ(result.exit_code, 0) << result.all();
-  expect_says(result, "pairs rightly refused with LAYOUT_MISMATCH");
+  expect_says(result, "pairs correctly refused with LAYOUT_MISMATCH");
   expect_says(result, "pass: 121 of 121 pairs");
 }
 
@@ -42,7 +42,7 @@ TEST(ExhaustVerb, cuts_dp_into_copies_and_keeps_these_pairs_apart_in_the_report)
   EXPECT_EQ(run({}).exit_code, 0);
   const auto cut = run({"--hsdp"});
   EXPECT_EQ(cut.exit_code, 0) << cut.all();
-  expect_says(cut, "14 layouts of 1 to 2 ranks, dp cut into replicate x shard");
+  expect_says(cut, "14 layouts of 1 to 2 ranks, dp split into replicate x shard");
   expect_says(cut, "pass: 196 of 196 pairs");
   EXPECT_EQ(run({}).exit_code, 0);  // replaces the first
   const auto report = nlohmann::json::parse(text_of(out.path() + "/report.json"));

@@ -93,7 +93,7 @@ TEST(ExploreVerb, takes_cases_seconds_a_subject_and_a_place_for_failures) {
   EXPECT_EQ(at != std::string::npos, shrunk) << broken.all();
   const auto unknown = run_program({"explore", "--subject", "none"});
   EXPECT_EQ(unknown.exit_code, 2);
-  EXPECT_THAT(unknown.err, HasSubstr("there are: gpt-tiny, moe-tiny, damage, rerun"));
+  EXPECT_THAT(unknown.err, HasSubstr("the subjects are: gpt-tiny, moe-tiny, damage, rerun"));
   EXPECT_EQ(run_program({"explore", "--subject", "rerun", "--report", out.path()}).exit_code, 2);
 }
 

@@ -119,8 +119,8 @@ TEST_F(GateVerb, refuses_what_is_absent_cut_off_or_no_report) {
     EXPECT_NE(result.out.find(path(name) + ": " + words), std::string::npos) << result.all();
     EXPECT_NE(result.out.find("refused: "), std::string::npos) << result.all();
   };
-  refused("nowhere.json", "is absent");
-  refused("empty", "is absent");
+  refused("nowhere.json", "is missing");
+  refused("empty", "is missing");
   const std::size_t lengths[] = {0,
                                  1,
                                  2,
@@ -139,9 +139,9 @@ TEST_F(GateVerb, refuses_what_is_absent_cut_off_or_no_report) {
   std::string torn = text;
   for (std::size_t at = text.size() / 2; at < torn.size(); ++at) torn[at] = '\0';
   write("torn.json", torn);
-  refused("torn.json", "is no JSON at byte");
+  refused("torn.json", "is not valid JSON at byte");
   write("padded.json", text + std::string(512, '\0'));
-  refused("padded.json", "is no JSON at byte");
+  refused("padded.json", "is not valid JSON at byte");
   write("other.json", text_of(path("baseline.json")));
   refused("other.json", "schema_version: is missing");
 }
@@ -159,13 +159,13 @@ TEST_F(GateVerb, refuses_what_was_spoilt) {
       {"the verdict is fail", [](Json& r) { r["verdict"] = "fail"; }},
       {name + ": fail", [&](Json& r) { scenario(r)["verdict"] = "fail"; }},
       {name + ": inconclusive", [&](Json& r) { scenario(r)["verdict"] = "inconclusive"; }},
-      {name + ": was not run, and is not listed",
+      {name + ": was not run but is not listed",
        [&](Json& r) {
          scenario(r)["verdict"] = "not_run";
          r["lanes"]["run"] = 3;
        }},
       {"lanes.run: says 4, but 3", [&](Json& r) { scenario(r)["verdict"] = "not_run"; }},
-      {name + ": not_run, but it was for the baseline: no time",
+      {name + ": not_run, but it was run for the baseline: no time",
        [&](Json& r) {
          scenario(r)["verdict"] = "not_run";
          r["lanes"]["run"] = 3;
@@ -173,19 +173,19 @@ TEST_F(GateVerb, refuses_what_was_spoilt) {
        }},
       {"the report is of commit", [](Json& r) { r["project"]["commit"] = std::string(40, 'f'); }},
       {"the tree had uncommitted changes", [](Json& r) { r["project"]["dirty"] = true; }},
-      {name + ": the baseline has it, the report does not",
+      {name + ": it is in the baseline but not in the report",
        [](Json& r) {
          r["scenarios"].erase(r["scenarios"].size() - 1);
          r["lanes"]["run"] = r["lanes"]["planned"] = 3;
        }},
-      {"elements compared, the baseline has",
+      {"elements compared, but the baseline has",
        [&](Json& r) { rank(r)["elements"] = rank(r)["elements"].get<int>() - 1; }},
-      {"tensors and objects compared, the baseline has",
+      {"tensors and objects compared, but the baseline has",
        [&](Json& r) { rank(r)["compared"] = rank(r)["compared"].get<int>() - 1; }},
       {"rank 1 has max_delta 1e-09", [&](Json& r) { rank(r)["max_delta"] = 1e-9; }},
       {"rank 1 has max_delta nan", [&](Json& r) { rank(r)["max_delta"] = "nan"; }},
-      {"rank 1 has 1 element with other bits", [&](Json& r) { rank(r)["bit_mismatches"] = 1; }},
-      {"rank 1 owns state and compared nothing",
+      {"rank 1 has 1 element with different bits", [&](Json& r) { rank(r)["bit_mismatches"] = 1; }},
+      {"rank 1 owns state but compared nothing",
        [&](Json& r) { rank(r)["elements"] = rank(r)["compared"] = 0; }},
       {"VALIDATOR_VACUOUS",
        [](Json& r) {
@@ -201,10 +201,10 @@ TEST_F(GateVerb, refuses_what_was_spoilt) {
                                     {"distribution", Json::object()},
                                     {"counterexample", nullptr}});
        }},
-      {"took another course", [](Json& r) { r["determinism"]["mismatches"] = 1; }},
+      {"differed the second time", [](Json& r) { r["determinism"]["mismatches"] = 1; }},
       {"lanes.planned: says 9", [](Json& r) { r["lanes"]["planned"] = 9; }},
       {"'mpi' is not one of the lanes to judge", [](Json& r) { r["lane"] = "mpi"; }},
-      {"left the uninterrupted run's course",
+      {"diverged from the uninterrupted run",
        [&](Json& r) { scenario(r)["trajectory"][0]["uninterrupted"]["loss_scale"] = 3; }},
   };
   for (const auto& row : rows) {
@@ -234,9 +234,9 @@ TEST_F(GateVerb, more_than_the_baseline_at_one_commit_is_as_wrong_as_less) {
     auto& elements = scenario["ranks"][1]["elements"];
     elements = elements.get<int>() + 1;
   });
-  refused("the content digest is 'another', the baseline has '",
+  refused("the content digest is 'another', but the baseline has '",
           [](Json& scenario) { scenario["content_digest"] = "another"; });
-  refused("the event hash is 'another', the baseline has '",
+  refused("the event hash is 'another', but the baseline has '",
           [](Json& scenario) { scenario["event_hash"] = "another"; });
   refused("claims pass, but has the code ZERO_FILL",
           [](Json& scenario) { scenario["code"] = "ZERO_FILL"; });
@@ -263,9 +263,9 @@ TEST_F(GateVerb, warns_of_each_unknown_field_once_and_decides_as_without_it) {
   const auto result = gate("later.json");
   EXPECT_EQ(result.exit_code, 0) << result.all();
   EXPECT_EQ(result.err, "warning: " + path("later.json") +
-                            ": the unknown field 'later' is not read\n" +
+                            ": the unknown field 'later' was ignored\n" +
                             "warning: " + path("later.json") +
-                            ": the unknown field 'scenarios[].colour' (4 times) is not read\n");
+                            ": the unknown field 'scenarios[].colour' (4 times) was ignored\n");
   EXPECT_EQ(Json::parse(gate("later.json", {"--json"}).out)["accepted"], true);
 }
 
@@ -279,11 +279,11 @@ TEST_F(GateVerb, an_unreadable_report_is_exactly_one_reason) {
                                    "- {scenario: x, code: HANG, reason: r, owner: o, expires: "
                                    "2999-01-01}\n"));
   const std::pair<std::string, std::string> rows[] = {
-      {"nowhere.json", "is absent"},
+      {"nowhere.json", "is missing"},
       {"cut.json", "is cut off after 1,000 bytes"},
       {"newer.json",
-       "schema_version: is 3; this program reads 1 and 2; a newer reprise wrote the "
-       "report; fix: read it with that one, or run the lane again with this one\n"},
+       "schema_version: is 3; this program reads 1 and 2; a newer reprise wrote the report; fix: "
+       "read it with that version, or run the lane again with this one\n"},
   };
   for (const auto& [name, words] : rows) {
     const auto result = gate(name, {"--policy", path("policy.yaml")});
@@ -321,7 +321,7 @@ TEST_F(GateVerb, a_known_failure_is_listed_until_it_expires) {
   const auto expired = on("2026-04-01");
   EXPECT_EQ(expired.exit_code, 1) << expired.all();
   EXPECT_NE(expired.out.find("known.yaml:2: known failure " + name +
-                             ": expired on 2026-03-31, today is 2026-04-01; fix: "),
+                             ": expired on 2026-03-31, and today is 2026-04-01; fix: "),
             std::string::npos)
       << expired.out;
   // Without --today the clock decides.
@@ -376,7 +376,7 @@ TEST_F(GateVerb, two_reports_of_one_lane_are_refused_and_lanes_are_chosen_by_nam
   write("mpi.json", mpi);
   const auto twice = gate("report.json", {path("report.json")});
   EXPECT_EQ(twice.exit_code, 1);
-  EXPECT_NE(twice.out.find("'sim' has a report already"), std::string::npos) << twice.out;
+  EXPECT_NE(twice.out.find("'sim' already has a report"), std::string::npos) << twice.out;
   EXPECT_EQ(gate("report.json", {path("mpi.json")}).exit_code, 1)
       << "the baseline has no results of the mpi lane";
   const auto wrote = run_program({"gate", path("report.json"), path("mpi.json"), "--commit",
@@ -424,7 +424,8 @@ TEST_F(GateVerb, a_digest_demands_the_very_report_that_a_job_wrote) {
                              ", which was not demanded"),
             std::string::npos)
       << refused.out;
-  EXPECT_NE(refused.out.find("sha256 " + digest + ": no report given has it"), std::string::npos);
+  EXPECT_NE(refused.out.find("sha256 " + digest + ": none of the given reports has it"),
+            std::string::npos);
   EXPECT_EQ(gate("report.json", {"--digest", digest.substr(1)}).exit_code, 2);
   const Json ruling = Json::parse(gate("report.json", {"--json", "--digest", digest}).out);
   EXPECT_EQ(ruling["reports"][0]["sha256"], digest);
@@ -455,7 +456,7 @@ TEST_F(GateVerb, its_remedy_calls_a_program_in_the_working_directory_by_a_path) 
                               kCommit + " >said 2>&1";
   EXPECT_NE(std::system(command.c_str()), 0);  // NOLINT: the words are this test's own
   const std::string said = text_of(path("said"));
-  EXPECT_NE(said.find("make it full: ./reprise run "), std::string::npos) << said;
+  EXPECT_NE(said.find("complete it: ./reprise run "), std::string::npos) << said;
   EXPECT_NE(said.find("&& ./reprise properties "), std::string::npos) << said;
 }
 
@@ -476,16 +477,16 @@ TEST_F(GateVerb, a_policy_is_held_against_the_reports) {
   EXPECT_EQ(json["lanes"][0]["shown"]["scenarios"], 4) << json;
   EXPECT_FALSE(json["lanes"][0].contains("demanded")) << json;
   const std::pair<std::string, std::string> rows[] = {
-      {"{scenarios: 5}", "scenarios: 4 ran, the policy demands 5"},
-      {"{doubled: 1}", "determinism: 0 runs doubled, the policy demands 1"},
-      {"{property_cases: 1}", "properties: 0 random cases, the policy demands 1"},
-      {"{mutants: all}", "were not caught, the policy demands all"},
+      {"{scenarios: 5}", "scenarios: 4 ran, but the policy demands 5"},
+      {"{doubled: 1}", "determinism: 0 runs doubled, but the policy demands 1"},
+      {"{property_cases: 1}", "properties: 0 random cases, but the policy demands 1"},
+      {"{mutants: all}", "were not caught, but the policy demands all"},
       {"{exhaustive: [{sharding: fully_reshardable, pairs: 110889}]}",
-       "0 pairs of layouts passed with fully_reshardable, the policy demands 110889"},
+       "0 pairs of layouts passed with fully_reshardable, but the policy demands 110889"},
       {"{exhaustive: [{sharding: fsdp_dtensor, hsdp: true, pairs: 1}]}",
-       "0 pairs of layouts passed with fsdp_dtensor hsdp, the policy demands 1"},
+       "0 pairs of layouts passed with fsdp_dtensor hsdp, but the policy demands 1"},
       {"{scenarios: 4}\n  mpi: {skipped: 9}",
-       "lane mpi: the policy demands a report of it, and none was given"},
+       "lane mpi: the policy demands a report of it, but none was given"},
   };
   for (const auto& [policy, says] : rows) {
     const auto refused = judged(policy);
@@ -512,42 +513,43 @@ TEST_F(GateVerb, a_policy_that_is_none_is_refused_with_line_and_column) {
   const std::string entry =
       known + "- {scenario: a, code: HANG, reason: r, owner: o, expires: 2026-02-20";
   const Row rows[] = {
-      {"lanes: [", "1:", "no YAML"},
+      {"lanes: [", "1:", "not valid YAML"},
       {"- a\n", "1:1", "the policy must be a mapping"},
       {"lane: {}\n", "1:1", "the unknown key 'lane'"},
       {"lanes: {}\n", "1:8", "names no lane, so it demands nothing"},
-      {"lanes:\n  smi: {}\n", "2:8", "'smi' is no lane"},
-      {"lanes:\n  sim: {}\n", "2:8", "sim demands nothing; say what its report must show"},
+      {"lanes:\n  smi: {}\n", "2:8", "'smi' is not a lane"},
+      {"lanes:\n  sim: {}\n", "2:8", "sim demands nothing; write what its report must show"},
       {"lanes:\n  sim: {scenarios: 4}\n  mpi: {}\n", "3:8", "mpi demands nothing"},
       {"lanes:\n  sim: {}\nmore: 1\n", "3:1", "the unknown key 'more'"},
       {"lanes:\n  sim: {scenario: 3}\n", "2:9", "did you mean 'scenarios'"},
-      {sim + "scenarios: many\n", "3:16", "wants a whole number under 'scenarios'"},
-      {sim + "scenarios: -1\n", "3:16", "wants scenarios from 1"},
-      {sim + "mutants: some\n", "3:14", "knows no 'some' under 'mutants'"},
-      {sim + "exhaustive: 3\n", "3:17", "wants a list under 'exhaustive'"},
+      {sim + "scenarios: many\n", "3:16", "needs a whole number under 'scenarios'"},
+      {sim + "scenarios: -1\n", "3:16", "needs scenarios from 1"},
+      {sim + "mutants: some\n", "3:14", "has the unknown value 'some' under 'mutants'"},
+      {sim + "exhaustive: 3\n", "3:17", "needs a list under 'exhaustive'"},
       {sim + "exhaustive:\n      - {pairs: 3}\n", "4:9", "lacks 'sharding'"},
       {sim + "exhaustive:\n      - {sharding: fsdp_dtensor}\n", "4:9", "lacks 'pairs'"},
-      {sim + "exhaustive:\n      - {sharding: fsdp, pairs: 3}\n", "4:20", "knows no 'fsdp'"},
+      {sim + "exhaustive:\n      - {sharding: fsdp, pairs: 3}\n", "4:20",
+       "has the unknown value 'fsdp'"},
       {"known_failures: []\n", "1:1", "lacks 'lanes'"},
-      {"known_failures: 3\n", "1:17", "wants a list under 'known_failures'"},
+      {"known_failures: 3\n", "1:17", "needs a list under 'known_failures'"},
       {"lanes: {}\n" + entry + "}\n", "1:8", "names no lane"},
       {known + "- {code: HANG}\n", "2:3", "must name one scenario, one property or one mutant"},
       {known + "- {scenario: a, mutant: b}\n", "2:3", "must name one scenario"},
       {known + "- {scenario: a, cod: HANG}\n", "2:17", "the unknown key 'cod'"},
-      {known + "- {scenario: a, code: HUNG}\n", "2:23", "knows no code 'HUNG'"},
-      {known + "- {mutant: a, code: HANG}\n", "2:21", "knows no 'HANG' under 'code'"},
-      {known + "- {scenario: a, code: HANG, lane: cpu}\n", "2:35", "'cpu' is no lane"},
+      {known + "- {scenario: a, code: HUNG}\n", "2:23", "has the unknown code 'HUNG'"},
+      {known + "- {mutant: a, code: HANG}\n", "2:21", "has the unknown value 'HANG' under 'code'"},
+      {known + "- {scenario: a, code: HANG, lane: cpu}\n", "2:35", "'cpu' is not a lane"},
       {known + "- {scenario: a, code: HANG}\n", "2:3", "lacks 'reason'"},
-      {known + "- {scenario: a, code: HANG, reason: ''}\n", "2:37", "says nothing under 'reason'"},
+      {known + "- {scenario: a, code: HANG, reason: ''}\n", "2:37", "has nothing under 'reason'"},
       {known + "- {scenario: a, code: HANG, reason: r}\n", "2:3", "lacks 'owner'"},
       {known + "- {scenario: a, code: HANG, reason: r, owner: o}\n", "2:3", "lacks 'expires'"},
       {known + "- {scenario: a, code: HANG, reason: r, owner: o, expires: 2026-02-30}\n", "2:59",
-       "wants a date such as 2026-01-31 under 'expires', not '2026-02-30'"},
+       "needs a date such as 2026-01-31 under 'expires', not '2026-02-30'"},
       {entry + ", colour: red}\n", "2:71", "the unknown key 'colour'"},
       {entry + "}\n", "", "demands nothing: name a --baseline"},
       {sim + "exhaustive:\n      - {sharding: fsdp_dtensor, pairs: 3}\n" +
            "      - {sharding: fsdp_dtensor, pairs: 4}\n",
-       "5:9", "stands twice: fsdp_dtensor"},
+       "5:9", "occurs twice: fsdp_dtensor"},
   };
   for (const auto& row : rows) {
     write("policy.yaml", row.text);
@@ -588,13 +590,13 @@ TEST_F(GateVerb, wrong_usage_and_unusable_baselines_are_exit_code_2) {
       {{"gate", good, "--baseline", path("nowhere.json")}, "nowhere.json"},
       {{"gate", good, "--baseline", path("cut.json")}, "the baseline is unusable: is cut off"},
       {{"gate", good, "--baseline", path("nothing.json")}, "demands nothing"},
-      {{"gate", good, "--baseline", path("failed.json")}, "is no report of an accepted run"},
-      {{"gate", good, "--baseline", good, "--commit", "main"}, "'main' is no commit"},
-      {{"gate", good, "--baseline", good, "--commit", "012345"}, "'012345' is no commit"},
+      {{"gate", good, "--baseline", path("failed.json")}, "is not a report of an accepted run"},
+      {{"gate", good, "--baseline", good, "--commit", "main"}, "'main' is not a commit"},
+      {{"gate", good, "--baseline", good, "--commit", "012345"}, "'012345' is not a commit"},
       {{"gate", good, "--policy", path("nowhere.yaml")}, "nowhere.yaml"},
       {{"gate", good, "--policy", path("lanes.yaml"), "--lane", "sim"}, "leave out --lane"},
       {{"gate", good, "--baseline", good, "--today", "2026-13-01"},
-       "--today: '2026-13-01' is no date such as 2026-01-31"},
+       "--today: '2026-13-01' is not a date such as 2026-01-31"},
       {{"gate", good, "--baselin", good}, "did you mean '--baseline'"},
       {{"gate", good, "--write-baseline", path("no/such/folder.json")}, "folder.json"},
   };

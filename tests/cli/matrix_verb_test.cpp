@@ -41,7 +41,7 @@ TEST(MatrixVerb, a_mutant_is_caught_or_survives_or_is_not_reached) {
 TEST(MatrixVerb, a_run_with_a_mutant_that_nothing_called_is_inconclusive) {
   const auto run = run_program({"run", kTpScenario, "--mutant", "load-read-by-each"});
   EXPECT_EQ(run.exit_code, 3) << run.all();
-  EXPECT_THAT(run.out, HasSubstr("nothing was asked of the mutant load-read-by-each"));
+  EXPECT_THAT(run.out, HasSubstr("nothing called the mutant load-read-by-each"));
 }
 
 TEST(MatrixVerb, a_scenario_that_starts_this_program_takes_part) {

@@ -146,7 +146,7 @@ TEST_F(MegatronOptions, load_from_where_no_checkpoint_can_be_begun_from_is_wrong
   ASSERT_EQ(run({"--save", at("kept")}).exit_code, 0);
   for (const auto& [from, says] : std::vector<std::pair<std::string, std::string>>{
            {at("nowhere"), "nowhere"},
-           {at("report"), "no checkpoint"},
+           {at("report"), "not a checkpoint"},
            {at("kept"), "it is a release"},
            {REPRISE_TEST_DATA "/torch_2.15.0/same_content_a", "it has no common state"},
            {REPRISE_TEST_DATA "/mcore_0.16.1_gpt_tp2_pp2", "can't begin from it"}}) {
@@ -165,7 +165,7 @@ TEST_F(MegatronOptions, load_finds_what_save_left_under_other_options) {
   ASSERT_EQ(run({"--save", at("kept")}).exit_code, 0);
   const auto either = run({"--load", at("kept")});
   EXPECT_EQ(either.exit_code, 2) << either.all();
-  EXPECT_THAT(either.err, HasSubstr("several options"));
+  EXPECT_THAT(either.err, HasSubstr("several sets of options"));
 }
 
 /// Tests that --load is refused if the scenario allows loads both to succeed and to be refused.

@@ -180,15 +180,17 @@ TEST(VerifyModules, ValuesAreReadWithThePayload) {
   };
   const std::vector<Row> rows = {
       {second + "param_groups", List{List{group(1.0), group(1.0)}}, "error",
-       "module language, chained optimizer 1: its param_groups: groups 0 and 1 have one "
+       "module language, chained optimizer 1: its param_groups: groups 0 and 1 have the same "
        "identifier"},
-      {images + "param_groups", List{3}, "error", "module images: its param_groups: group 0 is no"},
-      {images + "grad_scaler", List{3}, "error", "module images: its grad_scaler: it is no dict"},
+      {images + "param_groups", List{3}, "error",
+       "module images: its param_groups: group 0 is not"},
+      {images + "grad_scaler", List{3}, "error",
+       "module images: its grad_scaler: it is not a dict"},
       {images + "param_state_sharding_type", List{"dp_reshardable"}, "error",
-       "module images says dp_reshardable of its state, and the keys are those of tensors"},
+       "module images says dp_reshardable for its state, but the keys are those of tensors"},
       {second + "param_state_sharding_type", List{"dp_zero_gather_scatter"}, "note",
        "module language, optimizer 1 of its chain of 2, says dp_zero_gather_scatter"},
-      {images + "param_state_sharding_type", List{"typo"}, "warning", "no sharding type"},
+      {images + "param_state_sharding_type", List{"typo"}, "warning", "not a known sharding type"},
   };
   for (const auto& row : rows) {
     const Victim victim(kInner);
@@ -213,11 +215,11 @@ TEST(VerifyModules, TheCommonStateIsHeldAgainstTheKeys) {
   const std::vector<Row> rows = {
       {{{"images", sizes(2, 1)}, {"language", sizes(2, 2)}}, {}},
       {{{"images", sizes(2, 1)}, {"language", sizes(2, 2)}, {"audio", sizes(1, 1)}},
-       {"names module audio under args['modules'], and nothing of it is stored"}},
+       {"names module audio under args['modules'], but nothing of it is stored"}},
       {{{"images", sizes(2, 1)}},
-       {"module language is stored, and args['modules'] does not name it"}},
+       {"module language is stored, but args['modules'] does not name it"}},
       {{{"images", sizes(1, 2)}, {"language", sizes(2, 2)}},
-       {"the random states of module images form a grid of pp 1, tp 2, and args['modules'] says "
+       {"the random states of module images form a grid of pp 1, tp 2, but args['modules'] says "
         "pipeline_model_parallel_size 2, tensor_model_parallel_size 1"}},
   };
   for (const auto& row : rows) {

@@ -107,7 +107,7 @@ TEST(OutputFiles, that_hold_no_report_take_no_results_and_are_refused_before_the
 TEST(OutputFiles, in_folders_that_are_not_there_are_refused_before_the_work) {
   const auto result = run_program({"mutants", "--json", "/nowhere/results.json"}, {.seconds = 5});
   EXPECT_EQ(result.exit_code, 2) << result.all();
-  EXPECT_THAT(result.err, testing::HasSubstr("its folder is not there"));
+  EXPECT_THAT(result.err, testing::HasSubstr("its folder does not exist"));
 }
 
 }  // namespace

@@ -101,7 +101,7 @@ class Recipes : public testing::Test {
     tree_ = nullptr;
   }
   void SetUp() override {
-    if (accepted_.text.find("is no commit") != std::string::npos) {
+    if (accepted_.text.find("is not a commit") != std::string::npos) {
       GTEST_SKIP() << "built outside a git clone";
     }
     ASSERT_EQ(accepted_.exit_code, 0) << accepted_.text;
@@ -359,7 +359,7 @@ TEST_F(Recipes, what_is_refused_is_red_and_has_its_summary) {
   const Said said = shell("ci/gate.sh");
   fs::rename(at("ep2.yaml"), file);
   EXPECT_EQ(said.exit_code, 1) << said.text;
-  EXPECT_NE(said.text.find("placements/ep2: the baseline has it, the report does not"),
+  EXPECT_NE(said.text.find("placements/ep2: it is in the baseline but not in the report"),
             std::string::npos)
       << said.text;
   EXPECT_NE(text_of(at("page.md")), "") << "the summary matters most where something failed";
@@ -390,12 +390,12 @@ TEST_F(Recipes, the_command_that_the_gate_names_makes_the_report_of_a_plain_run_
   ASSERT_EQ(shell("'" REPRISE_EXE "' run scenarios/placements/ep2.yaml --report out").exit_code, 0);
   const Said refused = shell(gate);
   EXPECT_EQ(refused.exit_code, 1) << refused.text;
-  EXPECT_NE(refused.text.find("1 scenario is not there (the baseline has 2), nothing was run "
+  EXPECT_NE(refused.text.find("1 scenario is missing (the baseline has 2), nothing was run "
                               "twice"),
             std::string::npos)
       << refused.text;
   EXPECT_NE(refused.text.find("refused: 1 reason\n"), std::string::npos) << refused.text;
-  const std::string before = "fix: make it full: ";
+  const std::string before = "fix: complete it: ";
   const auto begin = refused.text.find(before);
   ASSERT_NE(begin, std::string::npos) << refused.text;
   const auto end = refused.text.find('\n', begin);

@@ -154,7 +154,7 @@ TEST(ReportVerb, warns_of_each_field_that_it_does_not_know) {
   const auto result = run_program({"report", out.path()});
   EXPECT_EQ(result.exit_code, 0) << result.all();
   EXPECT_EQ(result.err,
-            "warning: " + out.path() + "/report.json: the unknown field 'later' is not read\n");
+            "warning: " + out.path() + "/report.json: the unknown field 'later' was ignored\n");
 }
 
 /// Writes a report whose first scenario ended with this verdict.
@@ -208,8 +208,8 @@ TEST(ReportVerb, a_history_that_is_none_is_exit_code_2) {
   other.lane = reports::ReportLane::kMpi;
   write_text(out.path() + "/mpi/report.json", to_json(other));
   const std::vector<std::pair<std::string, std::string>> rows = {
-      {"/empty", "there is no report.json, nor a folder with one"},
-      {"/nowhere", "is absent"},
+      {"/empty", "there is neither a report.json nor a folder with one"},
+      {"/nowhere", "is missing"},
       {"/torn", "is cut off"},
       {"/mpi", "reports of two lanes are not comparable: sim and mpi"}};
   for (const auto& [name, says] : rows) {

@@ -21,9 +21,11 @@ TEST(ResumeProofVerb, SaysWhatItDoesNotClaimWithoutAColdRunAndCheckpoints) {
   const auto result =
       run_program({"resume-proof", folders.path("a"), folders.path("b"), "--report", report});
   EXPECT_EQ(result.exit_code, 0) << result.all();
-  EXPECT_THAT(result.out,
-              AllOf(HasSubstr("not claimed: a run that loads nothing would fail: none was given\n"),
-                    HasSubstr("not claimed: what the checkpoints hold: they were not given\n")));
+  EXPECT_THAT(
+      result.out,
+      AllOf(HasSubstr(
+                "not claimed: that a run that loads nothing would fail: no such run was given\n"),
+            HasSubstr("not claimed: what the checkpoints contain: they were not given\n")));
   std::ifstream file(report + "/report.json");
   EXPECT_EQ(nlohmann::json::parse(file).at("not_claimed").size(), 2U);
 
@@ -45,7 +47,7 @@ TEST(ResumeProofVerb, SaysThatSeedsAndVersionsDiffer) {
   const WitnessFolders folders(files);
   const auto result = run_program({"resume-proof", folders.path("a"), folders.path("b")});
   EXPECT_THAT(result.out,
-              HasSubstr("not judged: seed: 1 in life 0, and in the uninterrupted run 2"));
+              HasSubstr("not judged: seed: 1 in life 0, but in the uninterrupted run 2"));
 }
 
 TEST(ResumeProofVerb, BlamesNobodyForAScriptThatIsNotDeterministic) {

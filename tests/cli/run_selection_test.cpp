@@ -92,10 +92,9 @@ TEST(RunSelection, a_run_says_what_layouts_leave_unsaid_unless_it_is_quiet) {
     std::vector<std::string> words = {"run", folder.path()};
     if (quiet) words.emplace_back("--quiet");
     const auto result = run_program(words);
-    EXPECT_EQ(
-        result.out.find("\nwhat layouts leave unsaid:\n  etp defaults to tp (2): experts\n") ==
-            std::string::npos,
-        quiet)
+    EXPECT_EQ(result.out.find("\ndefaults that the layouts leave unstated:\n"
+                              "  etp defaults to tp (2): experts\n") == std::string::npos,
+              quiet)
         << result.all();
   }
 }

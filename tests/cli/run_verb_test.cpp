@@ -213,8 +213,7 @@ TEST(RunVerb, a_mutant_of_which_nothing_was_asked_is_exit_code_3_and_the_report_
   const auto result = run_program(
       {"run", kScenario, "--mutant", "rerun-restart-loop", "--seed", "4", "--report", out.path()});
   EXPECT_EQ(result.exit_code, 3) << result.all();
-  EXPECT_NE(result.out.find("nothing was asked of the mutant rerun-restart-loop"),
-            std::string::npos)
+  EXPECT_NE(result.out.find("nothing called the mutant rerun-restart-loop"), std::string::npos)
       << result.all();
   const auto report = report_of(out);
   EXPECT_EQ(report["verdict"], "inconclusive");
@@ -229,7 +228,7 @@ TEST(MutantsVerb, a_mutant_of_which_its_scenario_asks_nothing_is_exit_code_3) {
   std::ofstream(file) << text.substr(0, text.find("caught:")) << "caught: [rerun-restart-loop]\n";
   const auto result = run_program({"mutants", file});
   EXPECT_EQ(result.exit_code, 3) << result.all();
-  EXPECT_NE(result.out.find("rerun-restart-loop was not asked in"), std::string::npos)
+  EXPECT_NE(result.out.find("rerun-restart-loop was not called in"), std::string::npos)
       << result.all();
 }
 
@@ -339,7 +338,7 @@ TEST(RunVerb, mistakes_are_exit_code_2_and_say_what_was_meant) {
       {{"run", kScenario, "--trace", "t.txt", "--lane", "mpi"}, "belongs to the lane sim"},
       {{"run", kScenario + "[k=1]"}, "has no 'each'"},
       {{"run", kScenario, "--ranks", "nosuch"}, "no scenario has the tag 'nosuch'"},
-      {{"replay", kScenario, "--seed", "3"}, "--seed goes with --record"},
+      {{"replay", kScenario, "--seed", "3"}, "--seed belongs to --record"},
       {{"mutants", kScenario, "--only", "flor-vs-ceil-chunk"}, "floor-vs-ceil-chunk"},
   };
   for (const auto& row : rows) {

@@ -96,7 +96,7 @@ TEST_F(ShrinkVerb, refuses_what_it_can_not_use) {
   write("mine.small.yaml", "mine");
   const auto there = run_program({"shrink", file});
   EXPECT_EQ(there.exit_code, 2) << there.all();
-  EXPECT_THAT(there.err, HasSubstr("is there already"));
+  EXPECT_THAT(there.err, HasSubstr("already exists"));
   EXPECT_EQ(text_of(path("mine.small.yaml")), "mine");
   EXPECT_EQ(run_program({"shrink", path("none.yaml")}).exit_code, 2);
   EXPECT_EQ(run_program({"shrink"}).exit_code, 2);

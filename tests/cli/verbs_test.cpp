@@ -72,7 +72,7 @@ TEST(CommandLine, WrongUsageIsExplainedWithASuggestion) {
        "more than 65536 parts"},
       {{"reshard", "--ranks", "9223372036854775807", "--writers", "1", data(kA), "never-written"},
        "more than 65536"},
-      {{"diff", "--keys", "(", data(kA), data(kB)}, "is no regular expression"},
+      {{"diff", "--keys", "(", data(kA), data(kB)}, "is not a valid regular expression"},
       {{"diff", "--ignore", "a(?!b)", data(kA), data(kB)}, "at character 2"},
       {{"inspect", "--keys", "(a)\\1", data(kA)}, "at character 4"},
       {{"reshard", "--split", "(?<=x)y=0:2", data(kA), "never-written"}, "at character 1"},
@@ -201,7 +201,8 @@ TEST(Verify, TheWorstCheckpointDecides) {
 }
 
 TEST(Verify, WholeSaysThatWithoutAManifestFilesOfAnotherSaveAreNotTold) {
-  EXPECT_THAT(run_program({"verify", data(kA)}).out, HasSubstr("; no integrity.json, so files of"));
+  EXPECT_THAT(run_program({"verify", data(kA)}).out,
+              HasSubstr("; there is no integrity.json, so files from"));
   EXPECT_THAT(run_program({"verify", "--no-payload", data(kA)}).out,
               HasSubstr("; the payload was not read"));
 }
@@ -347,7 +348,7 @@ TEST(Reshard, ALostCommonStateIsNotHandedOn) {
   EXPECT_EQ(result.exit_code, 2) << result.all();
   EXPECT_THAT(result.err, AllOf(HasSubstr("NOT_STORED"), HasSubstr("common.pt")));
   EXPECT_FALSE(fs::exists(out));
-  EXPECT_THAT(run_program({"inspect", victim.path()}).out, HasSubstr("common    gone: "));
+  EXPECT_THAT(run_program({"inspect", victim.path()}).out, HasSubstr("common    missing: "));
   EXPECT_EQ(Json::parse(run_program({"inspect", "--json", victim.path()}).out)["common_state_lost"],
             true);
   EXPECT_EQ(Json::parse(run_program({"inspect", "--json", data(kGpt)}).out)["common_state_lost"],
@@ -356,7 +357,7 @@ TEST(Reshard, ALostCommonStateIsNotHandedOn) {
 
 TEST(Reshard, HelpSaysWhatItMeansNotToCheckFirst) {
   const auto help = run_program({"reshard", "--help"});
-  EXPECT_THAT(help.out, HasSubstr("right checksums"));
+  EXPECT_THAT(help.out, HasSubstr("correct checksums"));
 }
 
 TEST(Reshard, NeverTakesItsSourceAwayNorWhatIsNoCheckpoint) {
@@ -373,14 +374,14 @@ TEST(Reshard, NeverTakesItsSourceAwayNorWhatIsNoCheckpoint) {
     const char* says;
   };
   const std::vector<Row> rows = {
-      {ten, root, "within each other"},
-      {ten, ten, "within each other"},
-      {ten + "/", root + "-link/iter_0000010", "within each other"},
-      {root, ten, "within each other"},
-      {root, root + "/new", "within each other"},
-      {ten, root + "-link", "within each other"},
+      {ten, root, "contains the other"},
+      {ten, ten, "contains the other"},
+      {ten + "/", root + "-link/iter_0000010", "contains the other"},
+      {root, ten, "contains the other"},
+      {root, root + "/new", "contains the other"},
+      {ten, root + "-link", "contains the other"},
       {root + "-old.saving-0123456789abcdef", root + "-old", "would move or remove it"},
-      {ten, root + "-notes", "holds no .metadata"}};
+      {ten, root + "-notes", "has no .metadata"}};
   for (const auto& row : rows) {
     const auto result = run_program({"reshard", "--force", "--ranks", "2", row.in, row.out});
     EXPECT_EQ(result.exit_code, 2) << row.in << " " << row.out << result.all();

@@ -90,8 +90,8 @@ TEST(ContentJudge, the_verdict_is_of_the_life_that_saved_and_names_the_same_rank
   const auto result = judge(saved.rig.scenario(), lives);
   EXPECT_EQ(result.verdict, reports::Verdict::kFail);
   EXPECT_EQ(result.code, "BIT_MISMATCH") << result.reason;
-  EXPECT_NE(result.reason.find("rank 1 handed it to the save of step 1, and the committed "
-                               "checkpoint holds other bits"),
+  EXPECT_NE(result.reason.find("rank 1 passed it to the save of step 1, but the committed "
+                               "checkpoint has different bits"),
             std::string::npos)
       << result.reason;
   EXPECT_NE(result.reason.find("first difference, on rank 1: early"), std::string::npos)

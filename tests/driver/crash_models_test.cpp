@@ -58,7 +58,7 @@ TEST(CrashModels, a_planned_power_cut_that_takes_nothing_is_inconclusive) {
   // All that was put into a store without rename stays.
   const auto harmless = ends(crashing("power_cut, store: {renames: false}", fault));
   EXPECT_EQ(harmless.verdict, reports::Verdict::kInconclusive);
-  EXPECT_NE(harmless.reason.find("the planned power cut took no byte"), std::string::npos)
+  EXPECT_NE(harmless.reason.find("the planned power failure lost no byte"), std::string::npos)
       << harmless.reason;
   const auto usual = ends(crashing("any_subset, store: {renames: false}", fault));
   EXPECT_EQ(usual.verdict, reports::Verdict::kPass) << usual.reason;

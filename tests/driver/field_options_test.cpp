@@ -147,7 +147,7 @@ TEST(LearningRates, are_those_that_the_file_says_of_each_step_or_it_fails) {
   EXPECT_EQ(wrong.code, "VERDICT_DISAGREEMENT");
   EXPECT_THAT(wrong.reason, HasSubstr("the learning rate of step 4"));
   const auto untaken = judged(with_rates("{6: 0.01}"));
-  EXPECT_THAT(untaken.reason, HasSubstr("nobody took it"));
+  EXPECT_THAT(untaken.reason, HasSubstr("no rank took it"));
 }
 
 TEST(LearningRates, and_the_schedule_stand_in_the_text_of_a_scenario) {

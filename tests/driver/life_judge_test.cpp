@@ -23,8 +23,8 @@ TEST(LifeJudge, a_table_of_records) {
       {"all is well", [](auto&) {}, ""},
       {"a replica differs at the second save",
        [](auto& r) { r[1].audits[1].items[0].hashes[1] = 8; },
-       "FALSE_REPLICA: rank 0 and rank 1 hand [0:2] to the save as copies 0 and 1 of one thing, "
-       "and their bytes differ; the first that differs is element [1] [rank 1, key w]"},
+       "FALSE_REPLICA: rank 0 and rank 1 hand [0:2] to the save as copies 0 and 1 of the same "
+       "data, but their bytes differ; the first that differs is element [1] [rank 1, key w]"},
       {"the same although the save failed after it",
        [](auto& r) {
          for (auto& rank : r) rank.ending = Ending::kFailed;
@@ -38,8 +38,8 @@ TEST(LifeJudge, a_table_of_records) {
          r[0].saves[1].stored = {"b", "w"};
          r[1].saves[1].reused = true;
        },
-       "STALE_PLAN: the job has it, and the checkpoint of step 5 does not: it was saved by a plan "
-       "from before [key a]"},
+       "STALE_PLAN: the job has it, but the checkpoint of step 5 does not: it was saved with an "
+       "old plan [key a]"},
       {"the same without such a plan",
        [](auto& r) {
          r[0].saves[1].stored = {"b", "w"};
@@ -50,7 +50,7 @@ TEST(LifeJudge, a_table_of_records) {
          r[0].saves[1].stored = {"a", "b", "c", "w"};
          r[0].saves[1].reused = true;
        },
-       "STALE_PLAN: the job has it no more"},
+       "STALE_PLAN: the job no longer has it"},
       {"a rank did not come to the save that another one ended",
        [](auto& r) {
          r[1].ending = Ending::kLost;
@@ -79,7 +79,7 @@ TEST(LifeJudge, a_table_of_records) {
          r[1].loads[0].bytes_read = 41;
          r[0].loads[0].bytes_allowed = 100;
        },
-       "READ_TWICE: the ranks of a load read 101 bytes of payload, and the checkpoint has 100"},
+       "READ_TWICE: the ranks of a load read 101 bytes of payload, but the checkpoint has 100"},
       {"the same where each may read for itself",
        [](auto& r) {
          r[0].loads[0].bytes_read = 60;
@@ -97,7 +97,7 @@ TEST(LifeJudge, a_table_of_records) {
       {"common state differs", [](auto& r) { r[1].audits[0].common[0].hash = 2; },
        "COMMON_STATE_DIVERGES"},
       {"a stored key is not requested", [](auto& r) { r[1].loads[0].requested = {"w"}; },
-       "KEYSET_ASYMMETRY: the checkpoint has it and no rank requests it [key b]"},
+       "KEYSET_ASYMMETRY: the checkpoint has it but no rank requests it [key b]"},
       {"but it is excused",
        [](auto& r) {
          r[1].loads[0].requested = {"w"};
@@ -108,7 +108,7 @@ TEST(LifeJudge, a_table_of_records) {
        [](auto& r) {
          r[0].loads[0].stored = {"a", "w"};
        },
-       "KEYSET_ASYMMETRY: a rank requests it and the checkpoint does not have it [key b]"},
+       "KEYSET_ASYMMETRY: a rank requests it but the checkpoint does not have it [key b]"},
       {"a rank did not come to the end of its load",
        [](auto& r) {
          r[1].ending = Ending::kFailed;
@@ -121,7 +121,7 @@ TEST(LifeJudge, a_table_of_records) {
        [](auto& r) {
          r[1].absent = {"a", "b"};
        },
-       "KEYSET_ASYMMETRY: the uninterrupted job has it and no rank of this one does [key b]"},
+       "KEYSET_ASYMMETRY: the uninterrupted job has it but no rank of this one does [key b]"},
   };
   for (const auto& row : rows) {
     IncarnationRecord life = good_life();

@@ -57,23 +57,24 @@ TEST(Mistakes, every_independent_one_is_found_with_line_and_column) {
   const auto lines = told(kManyMistakes);
   const std::vector<std::string> wanted = {
       "m.yaml:1:1: the scenario has the unknown key 'prooves'; did you mean 'proves', which it",
-      "m.yaml:4:16: layout wants a whole number under 'tp', not 'two'",
-      "m.yaml:5:37: optimizer knows no sharding 'fully_reshardible'",
+      "m.yaml:4:16: layout needs a whole number under 'tp', not 'two'",
+      "m.yaml:5:37: optimizer has the unknown sharding 'fully_reshardible'",
       "m.yaml:5:56: optimizer has the unknown key 'dims'; did you mean 'dim'?",
       "m.yaml:6:3: job has the unknown key 'sead'; did you mean 'seed'?",
-      "m.yaml:7:26: checkpoint knows no strict mode sloppy",
-      "m.yaml:7:40: checkpoint wants a whole number under 'keep', not 'none'",
-      "m.yaml:7:57: checkpoint knows no 'verifyed' under 'checksums'; did you mean 'verified'?",
+      "m.yaml:7:26: checkpoint has the unknown strict mode sloppy",
+      "m.yaml:7:40: checkpoint needs a whole number under 'keep', not 'none'",
+      "m.yaml:7:57: checkpoint has the unknown value 'verifyed' under 'checksums'; did you mean "
+      "'verified'?",
       "m.yaml:9:5: step 1 has the unknown key 'trian'; did you mean 'train'?",
-      "m.yaml:10:22: save wants true or false under 'no_optim', not 'perhaps'",
-      "m.yaml:11:43: fault knows no 'soon' under 'moment'",
+      "m.yaml:10:22: save needs true or false under 'no_optim', not 'perhaps'",
+      "m.yaml:11:43: fault has the unknown value 'soon' under 'moment'",
       "m.yaml:12:32: restart has the unknown key 'rerrun'; did you mean 'rerun'?",
       "m.yaml:13:12: train must be a mapping",
-      "m.yaml:14:21: expect wants max_delta 0",
+      "m.yaml:14:21: expect needs max_delta 0",
       "m.yaml:14:24: expect has the unknown key 'agains'; did you mean 'against'?",
-      "m.yaml:14:60: expect wants a whole number under 'loaded_step', not 'x'",
+      "m.yaml:14:60: expect needs a whole number under 'loaded_step', not 'x'",
       "m.yaml:15:9: the scenario names an unknown mutant under 'caught'",
-      "m.yaml:16:8: the scenario knows no 'moon' under 'lanes'",
+      "m.yaml:16:8: the scenario has the unknown value 'moon' under 'lanes'",
   };
   for (std::size_t i = 0; i < std::max(lines.size(), wanted.size()); ++i) {
     const std::string line = i < lines.size() ? lines[i] : "";
@@ -107,7 +108,8 @@ TEST(Mistakes, each_field_and_each_element_is_looked_at_whatever_stands_before_i
   const std::string no_model = instead("gpt-tiny", "gtp-tiny");
   const std::vector<Row> rows = {
       {"caught: [expert-marked-replicate, lazy, post]\n" + kRight, {"'lazy'", "'post'"}},
-      {"caught: [$a, lazy, {b: c}, post]\n" + kRight, {"'lazy'", "'post'", "says $a", "of texts"}},
+      {"caught: [$a, lazy, {b: c}, post]\n" + kRight,
+       {"'lazy'", "'post'", "says $a", "of strings"}},
       {with_step("train: {steps: a, save_interval: b, c: d}"),
        {"'steps', not 'a'", "'save_interval', not 'b'", "unknown key 'c'"}},
       {with_step("train: {save_interval: b}"), {"lacks 'steps'", "'save_interval', not 'b'"}},
@@ -115,12 +117,12 @@ TEST(Mistakes, each_field_and_each_element_is_looked_at_whatever_stands_before_i
       {with_step("damage: {what: payloda, bit: 9}"), {"'payloda'", "bit from 0 to 7"}},
       {with_step("bad_result: {kind: x, ranks: [a, b], value: c}"),
        {"'x' under 'kind'", "not 'a'", "not 'b'", "'c' under 'value'"}},
-      {with_step("save: {fails: X, async: z}"), {"no code X", "'async', not 'z'"}},
+      {with_step("save: {fails: X, async: z}"), {"unknown code X", "'async', not 'z'"}},
       {with_step("exits: {code: x, saves: z}"), {"not 'x'", "not 'z'"}},
       {with_step("restart: {layout: {tp: 0, stage_layers: [a, b]}, lacks: [x, y], adds: [a/b, c]}"),
        {"tp from 1", "'stage_layers'", "'stage_layers'", "group 'x'", "group 'y'"}},
       {instead("steps: [{train: 1}, save, restart, {train: 1}]\n", "", no_model),
-       {"wants a list under 'steps'", "unknown model"}},
+       {"needs a list under 'steps'", "unknown model"}},
       {instead("restart", "{restart: {layout: {tp: 0}}}", no_model),
        {"unknown model", "tp from 1"}},
       {instead("adam}", "adm}, schedule: {lr_decay_steps: 1, x: 2}"),
@@ -128,7 +130,7 @@ TEST(Mistakes, each_field_and_each_element_is_looked_at_whatever_stands_before_i
       {instead("{max_delta: 0}",
                "{max_delta: 1, against: x, ranks_own: y, learning_rates: {a: 1, "
                "b: 2}}"),
-       {"wants max_delta 0", "'x' under 'against'", "'y' under 'ranks_own'", "rates", "rates"}},
+       {"needs max_delta 0", "'x' under 'against'", "'y' under 'ranks_own'", "rates", "rates"}},
       {kRight + "recorded: {verdict: [], first_difference: {index: [a, b], key: k, c: 1}}\n",
        {"under 'verdict'", "lacks 'saved'", "lacks 'loaded'", "not 'a'", "not 'b'", "key 'c'"}},
       {"proves: x\nsteps: [sav, 7]\n",
@@ -179,7 +181,7 @@ TEST(Mistakes, of_a_table_are_told_once_however_many_rows_have_them) {
                             instead("{train: 1}, save", "{train: $k}, {train: $n}, sav");
   const auto lines = told(table);
   ASSERT_EQ(lines.size(), 2U) << ::testing::PrintToString(lines);
-  EXPECT_TRUE(lines[0].starts_with("m.yaml:1:18: step 1 wants a whole number")) << lines[0];
+  EXPECT_TRUE(lines[0].starts_with("m.yaml:1:18: step 1 needs a whole number")) << lines[0];
   EXPECT_TRUE(lines[1].starts_with("m.yaml:4:")) << lines[1];
   EXPECT_NE(lines[1].find("'sav'"), std::string::npos) << lines[1];
 }
@@ -197,7 +199,7 @@ TEST(Mistakes, a_tab_an_empty_file_and_a_second_document_are_named) {
       {kRight + "...\nmore: 1\n", "m.yaml:6:1: a second YAML document begins here"},
       {"proves: x\njob:\n\tmodel: gpt-tiny\n", "m.yaml:3:1: the line is indented with a tab"},
       {"proves: x\nsteps:\n  \t- save\n", "m.yaml:3:3: the line is indented with a tab"},
-      {"proves: [x\n", "m.yaml:2:1: no YAML: "},
+      {"proves: [x\n", "m.yaml:2:1: not valid YAML: "},
   };
   for (const auto& row : rows) {
     const auto lines = told(row.text);
@@ -298,7 +300,7 @@ TEST(Catalogue, a_selection_of_nothing_is_usage_and_says_what_is_near) {
       {{.paths = paths, .names = "tenser"}, "the nearest are: tensor"},
       {{.paths = paths, .tag = "quik"}, "the tags are: quick"},
       {{.paths = paths, .not_tags = {"quik"}}, "the tags are: quick"},
-      {{.paths = paths, .not_tags = {"quick"}}, "leaves nothing"},
+      {{.paths = paths, .not_tags = {"quick"}}, "leaves out everything"},
       {{.paths = paths, .names = "not tensor"}, "names with one of its words: tensor"},
   };
   for (const auto& row : rows) {

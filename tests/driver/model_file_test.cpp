@@ -29,7 +29,7 @@ TEST(ModelFile, mistakes_name_the_line) {
   const std::vector<std::pair<std::string, std::string>> rows = {
       {"gpt: {layers: 3, hidden: 8, ffn: 16}", "lacks 'vocabulary'"},
       {"gpt: {layers: x, hidden: 8, ffn: 16, vocabulary: 9}", "not 'x'"},
-      {"parameters: 3", "wants 'gpt' or a list"},
+      {"parameters: 3", "needs 'gpt' or a list"},
       {"parameters:\n  - {key: w}", "lacks 'shape'"},
       {"parameters:\n  - {key: w, shape: [-1]}", "not '-1'"},
       {"parameters:\n  - {key: w, shape: [4], splits: [tp]}", "such as tp/0"},

@@ -53,7 +53,7 @@ TEST(ProcessLane, rules_on_processes_that_do_not_end_as_their_ranks_say) {
             "HANG: mpirun left the process 12 behind, which was killed\n"
             "HANG: mpirun left the process 13 behind, which was killed\n");
   EXPECT_EQ(said({.left_some = true}), "HANG: mpirun left processes behind, which were killed\n");
-  const std::string well = "every rank says that it ended well, and mpirun ";
+  const std::string well = "every rank reports success, but mpirun ";
   EXPECT_EQ(said({.timed_out = true}),
             "HANG: " + well + "was still running at the deadline, and was killed\n");
   EXPECT_EQ(said({.cut_short = true}),
@@ -67,9 +67,9 @@ TEST(CommandLife, says_which_deadline_ended_it) {
   const CommandLife life{.command = {"true"}, .seconds = 7};
   EXPECT_EQ(complaint_of(life, {}), "");
   EXPECT_EQ(complaint_of(life, {.process = {.timed_out = true, .exit_code = 143}, .log = "step 2"}),
-            "the command was not finished after 7 s (its `seconds` in the scenario): step 2");
+            "the command did not finish within 7 s (its `seconds` in the scenario): step 2");
   EXPECT_EQ(complaint_of(life, {.process = {.exit_code = 3}}),
-            "the command was to end with 0 and ended with 3");
+            "the command should have ended with 0 but ended with 3");
 }
 
 }  // namespace

@@ -49,10 +49,10 @@ TEST(RngJudge, a_stream_that_moved_too_far_or_not_at_all_has_drifted) {
   for (const int steps : {0, 3, 5, 20}) {
     expect_only(
         streams_of(advanced(host(), steps), advanced(expert(), 2)), judged::kRngDrift,
-        "should have drawn for 4 steps since it began, and has drawn for " + std::to_string(steps));
+        "should have drawn for 4 steps since it began, but has drawn for " + std::to_string(steps));
   }
   expect_only(streams_of(advanced(host(), 4), advanced(expert(), 4)), judged::kRngDrift,
-              "should have drawn for 2 steps since it began, and has drawn for 4");
+              "should have drawn for 2 steps since it began, but has drawn for 4");
 }
 
 TEST(RngJudge, a_stream_of_another_coordinate_has_collapsed) {
@@ -66,10 +66,10 @@ TEST(RngJudge, a_stream_of_another_coordinate_has_collapsed) {
 TEST(RngJudge, a_state_that_no_stream_comes_through_has_drifted) {
   sim::HostRng rng = host();
   rng.host.tally = 1;
-  expect_only(streams_of(encode(rng), advanced(expert(), 2)), judged::kRngDrift, "in no state");
-  expect_only(streams_of(Value(1), advanced(expert(), 2)), judged::kRngDrift, "in no state");
+  expect_only(streams_of(encode(rng), advanced(expert(), 2)), judged::kRngDrift, "in a state");
+  expect_only(streams_of(Value(1), advanced(expert(), 2)), judged::kRngDrift, "in a state");
   expect_only(streams_of(advanced(sim::HostRng::fresh(8, 1, 2), 4), advanced(expert(), 2)),
-              judged::kRngDrift, "in no state");
+              judged::kRngDrift, "in a state");
 }
 
 // --- jobs of several modules --------------------------------------------------------------------
@@ -104,9 +104,9 @@ TEST(RngJudge, the_streams_of_each_module_are_of_an_age_of_their_own) {
   };
   EXPECT_TRUE(judged_as(4, 1).empty());
   expect_one(judged_as(4, 4), judged::kRngDrift, "mimo.language.rng_state/shard_0.1_1.2",
-             "should have drawn for 1 step since it began, and has drawn for 4");
+             "should have drawn for 1 step since it began, but has drawn for 4");
   expect_one(judged_as(1, 1), judged::kRngDrift, "mimo.vision.rng_state/shard_0.1_1.2",
-             "should have drawn for 4 steps since it began, and has drawn for 1");
+             "should have drawn for 4 steps since it began, but has drawn for 1");
 }
 
 TEST(RngJudge, a_stream_that_is_another_modules_has_collapsed) {
@@ -131,7 +131,7 @@ TEST(RngJudge, a_modules_stream_of_another_coordinate_or_of_the_run_as_a_whole_i
                            streams_of_modules(advanced(sim::HostRng::fresh(kSeed, 0, 1), 4),
                                               advanced(of_module("language"), 1)),
                            {kSeed}, kAges),
-             judged::kRngDrift, "mimo.vision.rng_state/shard_0.1_1.2", "in no state");
+             judged::kRngDrift, "mimo.vision.rng_state/shard_0.1_1.2", "in a state");
 }
 
 TEST(RngJudge, streams_that_differ_by_dp_are_judged_by_their_replica) {

@@ -101,7 +101,7 @@ TEST(Run, damage_of_what_is_not_there_fails_its_scenario_and_the_others_go_on) {
       run_these({manifest, step, empty, good, older, keys, alone}, {}, [](auto...) {});
   for (const std::size_t i : {0, 1, 2, 4, 5, 6}) {
     EXPECT_EQ(report.scenarios[i].verdict, Verdict::kFail) << i;
-    EXPECT_NE(report.scenarios[i].reason.find("can't be: "), std::string::npos)
+    EXPECT_NE(report.scenarios[i].reason.find("after the life failed: "), std::string::npos)
         << report.scenarios[i].reason;
   }
   EXPECT_EQ(report.scenarios[0].code, "NOT_FOUND");
@@ -156,7 +156,10 @@ TEST(Run, a_mutant_that_is_called_and_changes_nothing_shows_nothing) {
     require_effect(ep2, LaneKind::kSim, options, result);
     EXPECT_EQ(result.verdict, Verdict::kInconclusive) << mutant;
     EXPECT_EQ(result.code, "ORACLE_VACUOUS") << mutant;
-    EXPECT_NE(result.reason.find("the mutant " + mutant + " changed nothing"), std::string::npos)
+    const char* effect = mutant == "found-inf-not-reduced"  // the events of the run differ
+                             ? " did not change how the run ends"
+                             : " changed nothing";
+    EXPECT_NE(result.reason.find("the mutant " + mutant + effect), std::string::npos)
         << result.reason;
   }
 }
@@ -278,9 +281,9 @@ TEST(Run, more_ranks_than_devices_take_must_be_asked_for) {
   EXPECT_EQ(why_no_room(8, {8, "", 1}), std::nullopt);
   EXPECT_EQ(why_no_room(2, {1, "", 2}), std::nullopt);
   EXPECT_EQ(why_no_room(4, {1, "", 1}),
-            "it has 4 ranks, and 1 GPU takes 1: more with --ranks-per-gpu");
+            "it has 4 ranks, but 1 GPU takes 1: raise --ranks-per-gpu to allow more");
   EXPECT_EQ(why_no_room(5, {2, "", 2}),
-            "it has 5 ranks, and 2 GPUs take 4: more with --ranks-per-gpu");
+            "it has 5 ranks, but 2 GPUs take 4: raise --ranks-per-gpu to allow more");
 }
 
 // --- verdicts on handwritten records ------------------------------------------------------------

@@ -166,7 +166,7 @@ TEST(Catalogue, rows_are_chosen_by_their_cells) {
             std::vector<std::string>{"t[save=dp3,k=2]"});
   const auto error = error_of([&] { read_catalogue({{file + "[k=7]"}, ""}); });
   ASSERT_TRUE(error);
-  EXPECT_NE(std::string(error->what()).find("there are: k=0, k=2"), std::string::npos)
+  EXPECT_NE(std::string(error->what()).find("available: k=0, k=2"), std::string::npos)
       << error->what();
   EXPECT_TRUE(error_of([&] { read_catalogue({{file}, "core"}); })) << "no such tag";
 }
@@ -199,30 +199,31 @@ TEST(Scenario, mistakes_are_refused_with_file_line_and_a_suggestion) {
       {with("tp: 2,", "tq: 2,"), "did you mean 'tp'", "x.yaml:4"},
       {with("tp: 2,", "tp: two,"), "whole number", "x.yaml:4"},
       {with("tp: 2,", "tp: 0,"), "from 1 to", "x.yaml:4"},
-      {with("kind: adam", "kind: sgd"), "there are: adam", "x.yaml:5"},
+      {with("kind: adam", "kind: sgd"), "available: adam", "x.yaml:5"},
       {with("- save", "- sav"), "did you mean 'save'?", "x.yaml:8"},
       {with("- train: 3", "- train: -3"), "from 0 to", "x.yaml:7"},
       {with("- train: 3", "- trian: 3"), "did you mean 'train'", "x.yaml:7"},
       {with("max_delta: 0", "max_delta: 0.1"), "max_delta 0", "x.yaml:11"},
       {with("against: uninterrupted", "against: itself"), "uninterrupted", "x.yaml:11"},
       {with("expect: {max_delta: 0, against: uninterrupted}", "expect: {refused: OOPS}"),
-       "no code OOPS", "x.yaml:11"},
+       "unknown code OOPS", "x.yaml:11"},
       {with("caught:", "lanes: [sim]\ncaught:"), "lanes_reason", "x.yaml"},
-      {with("caught:", "checkpoint: {store: {renames: false}}\ncaught:"), "wants lanes: [sim]",
+      {with("caught:", "checkpoint: {store: {renames: false}}\ncaught:"), "needs lanes: [sim]",
        "x.yaml"},
       {with("[floor-vs-ceil-chunk]", "[nosuch]"), "there is no mutant 'nosuch'", "x.yaml"},
       {with("[floor-vs-ceil-chunk]", "[floor-vs-ceil-chunk, floor-vs-ceil-chunk]"), "twice",
        "x.yaml"},
       {with("caught:", "lanes: [cpu]\nlanes_reason: r\ncaught:"), "did you mean 'gpu'?", "x.yaml"},
-      {with("  - save\n", ""), "before anything was saved", "x.yaml"},
+      {with("  - save\n", ""), "before anything has been saved", "x.yaml"},
       {with("  - restart: {layout: {tp: 4}}\n", ""), "never restarts", "x.yaml"},
       {with("  - save\n", "  - load\n  - save\n"), "loads before", "x.yaml"},
       {with("{tp: 2, dp: 2}", "{tp: 2, ep: 3}"), "impossible layout", "x.yaml:4"},
       {with("{tp: 2, dp: 2}", "tp2 dq2"), "impossible layout", "x.yaml:4"},
-      {with("sharding: fully_reshardable", "sharding: sharded"), "there are: fully", "x.yaml:5"},
+      {with("sharding: fully_reshardable", "sharding: sharded"), "available: fully", "x.yaml:5"},
       {with("  layout:", "  nodes: 3\n  layout:"), "evenly on 3 nodes", "x.yaml:4"},
-      {with("max_delta: 0,", "ranks_own: none,"), "knows no 'none' under 'ranks_own'", "x.yaml:11"},
-      {with("max_delta: 0,", "refused_says: x,"), "expects none", "x.yaml:11"},
+      {with("max_delta: 0,", "ranks_own: none,"), "has the unknown value 'none' under 'ranks_own'",
+       "x.yaml:11"},
+      {with("max_delta: 0,", "refused_says: x,"), "does not expect one", "x.yaml:11"},
       {with("- train: 3", "- train: $k"), "has no 'each'", "x.yaml:7"},
       {each("{k: [1, 2]}", "- train: $j"), "does not name; it names: k", "x.yaml:9"},
       {each("{steps: [1, 2]}", "- train: $step"), "did you mean '$steps'", "x.yaml:9"},
@@ -232,11 +233,11 @@ TEST(Scenario, mistakes_are_refused_with_file_line_and_a_suggestion) {
       {each("{k: [1, 1]}", "- train: $k"), "[k=1] twice", "x.yaml:1"},
       {each("[{k: 1}, {j: 1}]", "- train: $k"), "other names", "x.yaml:1"},
       {each("{k: [$k]}", "- train: $k"), "not another axis", "x.yaml:1"},
-      {each("3", "- train: $k"), "wants a mapping", "x.yaml:1"},
+      {each("3", "- train: $k"), "needs a mapping", "x.yaml:1"},
       {each("{k: [&a [*a]]}", "- train: $k"), "aliases", "x.yaml:1"},
       {with("gpt-tiny", "\xff"), "not UTF-8", "x.yaml:3"},
       {with("gpt-tiny", "\xed\xa0\x80"), "not UTF-8", "x.yaml:3"},
-      {"a: [", "no YAML", "x.yaml:1"},
+      {"a: [", "not valid YAML", "x.yaml:1"},
       {"", "the file is empty", "x.yaml"},
       {"- a\n- b\n", "mapping", "x.yaml:1"},
   };

@@ -172,7 +172,7 @@ TEST(ScenarioOfATrainer, RefusesWhatTheTrainerDoesNotKnow) {
   EXPECT_THAT(refusal(text_with("layout: dp2", "  - save\n  - damage: {what: payload}\n")),
               HasSubstr("damage"));
   EXPECT_THAT(refusal(text_with("layout: dp2", "  - fault: {rerun: {kind: moon}}\n  - train: 1\n")),
-              HasSubstr("there are: transient, persistent, correct, rejected"));
+              HasSubstr("available: transient, persistent, correct, rejected"));
   EXPECT_THAT(refusal(text_with("layout: dp2", "  - fault: {rerun: {}}\n  - train: 1\n")),
               HasSubstr("kind"));
 }
@@ -185,10 +185,11 @@ TEST(ScenarioOfATrainer, RefusesWhatMakesNoSense) {
       HasSubstr("after the life has ended"));
   EXPECT_THAT(refusal(text_with("layout: dp2", kSteps, "{max_delta: 1}")), HasSubstr("max_delta"));
   EXPECT_THAT(refusal(text_with("layout: dp2", kSteps, "{fails: NO_SUCH}")), HasSubstr("NO_SUCH"));
-  EXPECT_THAT(refusal(text_with("layout: dp2", kSteps, "{says: x}")), HasSubstr("expects none"));
+  EXPECT_THAT(refusal(text_with("layout: dp2", kSteps, "{says: x}")),
+              HasSubstr("does not expect one"));
   EXPECT_THAT(refusal(text_with("layout: dp2", kSteps) + "job: {}\n"), HasSubstr("job"));
   EXPECT_THAT(refusal("proves: x\ntrainer: {name: none}\nsteps: []\nexpect: {}\n"),
-              HasSubstr("trainer has an unknown name: no trainer is called 'none'"));
+              HasSubstr("trainer has an unknown name: there is no trainer 'none'"));
 }
 
 TEST(ScenarioOfATrainer, TellsAllMistakesAtOnce) {

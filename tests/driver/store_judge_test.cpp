@@ -204,7 +204,7 @@ TEST(StoreJudge, a_table_of_what_can_be_wrong_after_three_saves__tp2) {
          track(store, 2);
        },
        {}},
-      {"it did not end, and the tracker names it",
+      {"it did not end, but the tracker names it",
        [](auto&, auto&, auto& past) { past.saves.back().certain = false; },
        {}},
       {"payload that the metadata does not name stands in the newest",

@@ -42,12 +42,14 @@ TEST(StoredVerbs, end_as_the_scenario_says_or_the_run_fails) {
       {{ReshardAction{.ranks = 3, .writers = 2}, DiffAction{}}, "", ""},
       {{ReshardAction{.ranks = 3}, DiffAction{.says = DiffOutcome::kDifferent}},
        "VERDICT_DISAGREEMENT",
-       "was to say 'different' and says 'same'"},
+       "should have said 'different' but said 'same'"},
       {{ReshardAction{.ranks = 3, .fails = Code::kChecksum}},
        "VERDICT_DISAGREEMENT",
-       "the reshard was to fail with CHECKSUM and did not fail"},
-      {{damage, ReshardAction{.ranks = 3}}, "CHECKSUM", "can't be: "},
-      {{damage, ReshardAction{.ranks = 3, .fails = Code::kIo}}, "CHECKSUM", "can't be: "},
+       "the reshard should have failed with CHECKSUM but did not fail"},
+      {{damage, ReshardAction{.ranks = 3}}, "CHECKSUM", "after the life failed: "},
+      {{damage, ReshardAction{.ranks = 3, .fails = Code::kIo}},
+       "CHECKSUM",
+       "after the life failed: "},
       {{DiffAction{}}, "NOT_FOUND", "originals/iter_0000003"},
       {{DiffAction{.with = 77}}, "NOT_FOUND", "iter_0000077"},
   };
@@ -63,7 +65,7 @@ TEST(StoredVerbs, a_reshard_that_is_refused_leaves_the_checkpoint_as_it_was) {
   const auto result = result_of({DamageAction{.byte = 4000, .bit = 3},
                                  ReshardAction{.ranks = 3, .fails = Code::kChecksum},
                                  DiffAction{.says = DiffOutcome::kSame}});
-  EXPECT_NE(result.reason.find("was to say 'same' and says 'damaged'"), std::string::npos)
+  EXPECT_NE(result.reason.find("should have said 'same' but said 'damaged'"), std::string::npos)
       << result.reason;
 }
 

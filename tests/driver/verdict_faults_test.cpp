@@ -120,13 +120,13 @@ TEST(Verdict, what_a_planned_fault_leaves) {
          c.fault().fires = Fires::kMaybe;
          c.dead() = good_rank(1), c.survivor() = good_rank(0);
        },
-       Verdict::kInconclusive, "no rank knows of it: not even armed", true},
+       Verdict::kInconclusive, "no rank reports it as armed", true},
       {"the rank that it was planned for left no record",
        [](Case& c) {
          c.survivor() = good_rank(0);
          c.lives[0].ranks.pop_back();
        },
-       Verdict::kInconclusive, "no rank knows of it", true},
+       Verdict::kInconclusive, "no rank reports it", true},
       {"it was armed and never fired",
        [](Case& c) {
          const auto faults = c.dead().faults;
@@ -146,7 +146,7 @@ TEST(Verdict, what_a_planned_fault_leaves) {
        },
        Verdict::kPass, "", true},
       {"it fired and was not to", [](Case& c) { c.fault().fires = Fires::kNo; }, Verdict::kFail,
-       "was not to fire and did", true},
+       "should not have fired, but it did", true},
       {"it may", [](Case& c) { c.fault().fires = Fires::kMaybe; }, Verdict::kPass, "", true},
       {"a rank died of nothing that was planned", [](Case& c) { c.dead().faults[0].fired = false; },
        Verdict::kFail, "PEER_FAILED", false},
@@ -194,7 +194,7 @@ TEST(Verdict, a_rank_that_fails_its_peers_ends_the_life_of_all_by_a_named_error)
        Verdict::kPass, ""},
       {"it comes in time", by(sim::FaultKind::kLate, 59), Verdict::kFail, "DEADLINE"},
       {"another goes on", [&](Case& c) { fails(c), c.survivor() = good_rank(0); }, Verdict::kFail,
-       "it went on"},
+       "it continued"},
       {"another ends by something else",
        [&](Case& c) { fails(c), c.survivor().code = Code::kIo, c.survivor().message = "IO"; },
        Verdict::kFail, "IO"},
@@ -260,7 +260,7 @@ TEST(Verdict, a_refusal_must_say_what_is_expected) {
   one.scenario.expect.refusal_says = "metadata";
   const auto result = judge(one.scenario, one.lives);
   EXPECT_EQ(result.code, "VERDICT_DISAGREEMENT");
-  EXPECT_NE(result.reason.find("was to refuse with CHECKSUM saying 'metadata' and said"),
+  EXPECT_NE(result.reason.find("should have refused with CHECKSUM saying 'metadata' but said"),
             std::string::npos)
       << result.reason;
 }
@@ -279,7 +279,7 @@ TEST(Verdict, what_is_expected_is_held_against_what_is) {
       {"another diagnosis",
        [](Expectation& e) { e.diagnosis = sim::RerunDiagnosis::kTransientError; }, false},
       {"no diagnosis", [](Expectation& e) { e.diagnosis = sim::RerunDiagnosis::kNone; }, false},
-      {"plans made again", [](Expectation& e) { e.replans = 3; }, true},
+      {"replans", [](Expectation& e) { e.replans = 3; }, true},
       {"fewer", [](Expectation& e) { e.replans = 2; }, false},
       {"skipped", [](Expectation& e) { e.skipped = {2}; }, true},
       {"nothing skipped", [](Expectation& e) { e.skipped.emplace(); }, false},
@@ -325,7 +325,7 @@ TEST(Verdict, the_exit_code_of_a_life_is_the_jobs_own) {
 
 TEST(Verdict, what_is_left_in_the_store_counts) {
   Case one = good_case();
-  one.lives[0].rulings = {{Code::kTrackerDangling, "TRACKER_DANGLING: nothing is there"}};
+  one.lives[0].rulings = {{Code::kTrackerDangling, "TRACKER_DANGLING: it does not exist"}};
   EXPECT_EQ(judge(one.scenario, one.lives).code, "TRACKER_DANGLING");
 }
 

@@ -26,11 +26,11 @@ STEP = 1 if ALL else int(os.environ.get("REPRISE_INTEROP_STEP", 293))
 # The differences that docs/format.md allows: a name, what verify notes, and what Python says of the same bytes. Whoever adds one
 # explains it there.
 RULES = (
-    ("names that are never imported", r"which is not on the list of what is read|when it is called", r"^(ModuleNotFoundError|AttributeError|ImportError|ValueError: Empty module name|other)"),
+    ("names that are never imported", r"which is not on the list of allowed names|when it is called", r"^(ModuleNotFoundError|AttributeError|ImportError|ValueError: Empty module name|other)"),
     ("opcodes of the text protocols", r"belongs to the text protocols", r""),
-    ("archives of a later version", r"versions 1 to 10 are read", r"^RuntimeError.*version"),
+    ("archives of a later version", r"versions 1 to 10 are supported", r"^RuntimeError.*version"),
     ("a value written in another way", r"", r"^equal"),
-    ("arguments that are not interpreted", r"may not be |is not known|to each other|changed later|is built twice|itself|Unsupported|outside of a tensor", r""),
+    ("arguments that are not interpreted", r"may not be |this use is not allowed|is not known|to each other|changed later|is built twice|itself|Unsupported|outside of a tensor", r""),
 )
 
 

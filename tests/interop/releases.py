@@ -127,7 +127,7 @@ def verified(reprise, folder):
 
 def must(said, code, *words):
     if said[0] != code or not all(word in said[1] for word in words):
-        raise Wrong(f"verify was to end with {code} and say {words}, and ended with {said[0]}: {said[1].strip()[-600:]}")
+        raise Wrong(f"verify should have ended with {code} and say {words}, but ended with {said[0]}: {said[1].strip()[-600:]}")
 
 
 def mimo(reprise, top):

@@ -40,7 +40,7 @@ TEST(ForeignLife, is_judged_by_its_exit_code_and_by_what_it_leaves) {
       {"{command: [\"true\"], leaves: 1}", "", ""},
       {"{command: [sh, -c, exit 3], exits: 3}", "", ""},
       {"{command: [sh, -c, echo no luck; exit 3]}", "VERDICT_DISAGREEMENT", "no luck"},
-      {"{command: [\"true\"], leaves: 2}", "COMMIT_MISSING", "of step 2, and the tracker names 1"},
+      {"{command: [\"true\"], leaves: 2}", "COMMIT_MISSING", "of step 2, but the tracker names 1"},
       {"{command: [sh, -c, rm \"$0\"/iter_0000001/__0_0.distcp, \"{checkpoints}\"]}",
        "TRACKER_DANGLING", "__0_0.distcp"},
       {"{command: [sh, -c, sleep 97 & exit 0], leaves: 1}", "VERDICT_DISAGREEMENT",
@@ -50,8 +50,9 @@ TEST(ForeignLife, is_judged_by_its_exit_code_and_by_what_it_leaves) {
       {"{command: [sh, -c, 'rm -r \"$0\"/iter_0000001 && cp -r " REPRISE_TEST_DATA
        "/mcore_0.16.1_gpt_tp2_pp2/iter_0000010 \"$0\"/iter_0000001', \"{checkpoints}\"], leaves: "
        "1}",
-       "BIT_MISMATCH", "held something else"},
-      {"{command: [sleep, \"97\"], seconds: 1}", "VERDICT_DISAGREEMENT", "not finished after 1 s"},
+       "BIT_MISMATCH", "had different values"},
+      {"{command: [sleep, \"97\"], seconds: 1}", "VERDICT_DISAGREEMENT",
+       "did not finish within 1 s"},
       {"{command: [\"{reprise}\", verify, \"{checkpoints}\"]}", "", ""},
   };
   for (const auto& row : rows) {

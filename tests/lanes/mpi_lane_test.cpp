@@ -177,9 +177,9 @@ TEST(RankStart, gives_up_on_peers_that_ended_or_never_began_and_on_none_before_i
     return error ? std::string(error->what()) : "";
   };
   EXPECT_EQ(reason(3, 100), "");
-  EXPECT_THAT(reason(3, 101), HasSubstr("DEADLINE: start of the ranks: rank 2 did not begin"));
+  EXPECT_THAT(reason(3, 101), HasSubstr("DEADLINE: start of the ranks: rank 2 did not start"));
   EXPECT_EQ(reason(2, 200), "");
-  EXPECT_THAT(reason(2, 201), HasSubstr("DEADLINE: start of the ranks: all have begun"));
+  EXPECT_THAT(reason(2, 201), HasSubstr("DEADLINE: start of the ranks: all have started"));
   ::kill(peer, SIGKILL);
   ::waitpid(peer, nullptr, 0);
   EXPECT_THAT(reason(3, 0), HasSubstr("PEER_FAILED: start of the ranks: rank 1 has ended"));

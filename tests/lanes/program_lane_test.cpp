@@ -54,7 +54,7 @@ TEST(ProgramLane, TellsTheEndOfTheLog) {
                    "exit 3\n")
           .run();
   EXPECT_EQ(result.code, "VERDICT_DISAGREEMENT");
-  EXPECT_THAT(result.reason, HasSubstr("was to end with 0 and ended with 3"));
+  EXPECT_THAT(result.reason, HasSubstr("should have ended with 0 but ended with 3"));
   EXPECT_THAT(result.reason, HasSubstr("rank 0 of 2, seed 1, {\"dp\":2}"));
 }
 
@@ -69,7 +69,7 @@ TEST(ProgramLane, TriesOnceMoreAfterADeadline) {
   EXPECT_EQ(twice.verdict, reports::Verdict::kFail);
   ASSERT_EQ(twice.earlier_tries.size(), 1U);
   EXPECT_THAT(twice.earlier_tries[0].reason,
-              HasSubstr("not finished after 1 s (trainer.yaml: seconds)"));
+              HasSubstr("did not finish within 1 s (trainer.yaml: seconds)"));
   EXPECT_GE(twice.earlier_tries[0].seconds, 1);
 
   // The folder of the trainer is where a script may remember its first try.
@@ -79,7 +79,7 @@ TEST(ProgramLane, TriesOnceMoreAfterADeadline) {
       ShellTrainer(once, "seconds: 1\n").run("fails: VERDICT_DISAGREEMENT, says: ended with 3");
   EXPECT_EQ(flaky.verdict, reports::Verdict::kInconclusive) << flaky.reason;
   EXPECT_EQ(flaky.code, "HANG");
-  EXPECT_THAT(flaky.reason, HasSubstr("passed at its second try, and may hang at times"));
+  EXPECT_THAT(flaky.reason, HasSubstr("passed on its second try, and may hang at times"));
 
   const std::string slow = std::string(kSay) + kStart +
                            "if mkdir rank$RANK 2> /dev/null; then\n"
@@ -91,7 +91,7 @@ TEST(ProgramLane, TriesOnceMoreAfterADeadline) {
   EXPECT_EQ(late.verdict, reports::Verdict::kPass) << late.reason;
   ASSERT_EQ(late.earlier_tries.size(), 1U);
   EXPECT_THAT(late.earlier_tries[0].reason,
-              HasSubstr("not finished after 10 s (10 times trainer.yaml: seconds)"));
+              HasSubstr("did not finish within 10 s (10 times trainer.yaml: seconds)"));
 }
 
 /// Begins a script whose lives report their start; `life` is the number of the life.
@@ -131,7 +131,7 @@ TEST(ProgramLane, TriesOnceMoreIfAControlRunWasLate) {
           .run("max_delta: 0", kRestart);
   EXPECT_EQ(result.verdict, reports::Verdict::kInconclusive);
   EXPECT_EQ(result.code, "HANG");
-  EXPECT_THAT(result.reason, HasSubstr("the uninterrupted run failed: it was not finished after "));
+  EXPECT_THAT(result.reason, HasSubstr("the uninterrupted run failed: it did not finish within "));
   EXPECT_EQ(result.earlier_tries.size(), 1U);
 }
 
@@ -151,7 +151,7 @@ TEST(ProgramLane, RefusesAPipeInThePlaceOfAWitnessAtOnce) {
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(30));
   EXPECT_EQ(result.verdict, reports::Verdict::kInconclusive);
   EXPECT_THAT(result.reason,
-              HasSubstr("life0-rank0.jsonl is no regular file, so it can't be a witness"));
+              HasSubstr("life0-rank0.jsonl is not a regular file, so it can't be a witness"));
 }
 
 TEST(ProgramLane, WantsAWitness) {
@@ -172,7 +172,7 @@ TEST(ProgramLane, RefusesAPartOfALine) {
   const auto result = ShellTrainer(std::string(kSay) + kStart +
                                    "printf '{\"what\"' >> $REPRISE_WITNESS/life0-rank$RANK.jsonl\n")
                           .run();
-  EXPECT_THAT(result.reason, HasSubstr("ends with a part of a line"));
+  EXPECT_THAT(result.reason, HasSubstr("ends in the middle of a line"));
 }
 
 TEST(ProgramLane, ComparesSomethingOrDoesNotPass) {

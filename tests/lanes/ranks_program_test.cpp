@@ -48,7 +48,7 @@ TEST(RanksProgram, is_missed_where_it_does_not_stand_beside_the_program) {
   const TemporaryDirectory place;
   const std::string alone = place.path() + "/reprise";
   EXPECT_EQ(why_no_ranks(alone),
-            "the program of the ranks is not there: " + place.path() + "/reprise-ranks");
+            "the ranks' program does not exist: " + place.path() + "/reprise-ranks");
   EXPECT_EQ(libraries_of_ranks(alone).mpi, "");
 }
 
@@ -67,13 +67,13 @@ TEST(RanksProgram, is_told_from_one_of_another_build_and_from_one_that_does_not_
   EXPECT_EQ(why_not("same", answers + to_string(libraries) + "END\n"), "nothing");
   libraries.program[0] = 'x';
   EXPECT_THAT(why_not("other", answers + to_string(libraries) + "END\n"),
-              HasSubstr("is of another build"));
+              HasSubstr("is from another build"));
   EXPECT_THAT(why_not("silent", "#!/bin/sh\n"), HasSubstr("it does not say which"));
   EXPECT_THAT(why_not("broken", "#!/bin/sh\necho no libmpi\nexit 127\n"),
               HasSubstr("does not start, " + place.path() + "/broken/reprise-ranks: no libmpi"));
   std::filesystem::create_directories(place.path() + "/folder/reprise-ranks");
   EXPECT_THAT(why_no_ranks(place.path() + "/folder/reprise").value_or("nothing"),
-              HasSubstr("is not there"));
+              HasSubstr("does not exist"));
 }
 
 TEST(RanksProgram, reads_back_what_it_says) {

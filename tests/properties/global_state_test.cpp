@@ -66,7 +66,7 @@ TEST(Assemble, rules_on_ranks_that_disagree) {
        },
        Code::kShapeDrift, "shape"},
       {"a box outside", [](OneRank& r) { r.state.tensors[0].pieces[0].box.offset[0] = 1; },
-       Code::kShapeDrift, "leaves"},
+       Code::kShapeDrift, "extends beyond"},
       {"an object of another value", [](OneRank& r) { r.state.objects[0].value = 2; },
        judged::kReplicaMismatch, "values"},
       {"another common state",

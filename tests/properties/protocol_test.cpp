@@ -103,7 +103,7 @@ Events with_early(Events events, const std::string& step, const std::string& bef
 
 TEST(Protocol, a_tracker_before_its_directory_is_named_with_the_state_and_what_was_allowed) {
   EXPECT_EQ(complaint(Protocol::kSave, with_early(save_of_leader(), "tracker", "swap_in")),
-            "the save was in the state 'commit/read_back done', where '+commit/tracker' is not "
+            "the save was in the state 'commit/read_back done', in which '+commit/tracker' is not "
             "allowed; allowed: +commit/swap_in");
 }
 

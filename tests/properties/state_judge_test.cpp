@@ -103,7 +103,7 @@ TEST_F(StateJudge, another_ranks_part_is_wrong_owner) {
 TEST_F(StateJudge, another_ranks_part_of_the_same_tensor_says_whose_it_is) {
   std::copy_n(saver_[1].state.tensors[0].data, 2 * kRow, leaf(0).data);
   expect_first(judged::kPermutedShards, {0, 0},
-               "fc1[2, 0], which is rank 1's; rank 1's shard stands in the place of rank 0's");
+               "fc1[2, 0], which is rank 1's; rank 1's shard is in the place of rank 0's");
 }
 
 TEST_F(StateJudge, elements_of_another_place_are_shifted_bytes) {
@@ -122,7 +122,7 @@ TEST_F(StateJudge, the_holders_are_those_of_the_saving_layout_where_they_are_giv
   ASSERT_TRUE(evidence.first);
   EXPECT_EQ(evidence.rulings.at(0).code, judged::kPermutedShards);
   EXPECT_EQ(evidence.first->comes_from,
-            "fc1[2, 0], which is rank 5's; rank 5's shard stands in the place of rank 4's");
+            "fc1[2, 0], which is rank 5's; rank 5's shard is in the place of rank 4's");
 }
 
 TEST_F(StateJudge, swapped_halves_of_a_fused_tensor_are_permuted_components) {
@@ -208,7 +208,7 @@ TEST_F(StateJudge, a_part_of_the_model_may_lack_tensors_and_lists_them) {
 
 TEST_F(StateJudge, zeros_are_zero_fill) {
   std::fill_n(leaf(1).data + kRow, kRow, std::byte{0});
-  expect_first(judged::kZeroFill, {1, 0}, "nobody");
+  expect_first(judged::kZeroFill, {1, 0}, "it is zero");
 }
 
 TEST_F(StateJudge, poison_that_was_never_filled) {
@@ -237,7 +237,7 @@ TEST_F(StateJudge, one_narrow_element_of_another_place_may_be_chance) {
 
 TEST_F(StateJudge, a_value_that_nobody_saved_is_a_bit_mismatch) {
   put(leaf(0), {1, 3}, 1234.5F);
-  expect_first(judged::kBitMismatch, {1, 3}, "nobody");
+  expect_first(judged::kBitMismatch, {1, 3}, "such elements was saved");
   const auto evidence = judged();
   EXPECT_EQ(evidence.compared.bit_mismatches, 1U);
   EXPECT_EQ(evidence.first->loaded.substr(0, 6), "1234.5");

@@ -40,9 +40,10 @@ TEST(Cause, failures_that_differ_in_numbers_alone_are_one_with_the_smallest_firs
   EXPECT_EQ(causes[0].results[1]->name, "a[k=9]");
   EXPECT_EQ(causes[0].results[2]->name, "a[k=10]");
   EXPECT_EQ(causes[1].smallest().name, "c");
-  EXPECT_THAT(shared_causes(results),
-              ElementsAre("3 scenarios fail alike: ZERO_FILL: rank #: zeros stand there, in the "
-                          "phase load; the smallest: b"));
+  EXPECT_THAT(
+      shared_causes(results),
+      ElementsAre("3 scenarios fail in the same way: ZERO_FILL: rank #: zeros stand there, in the "
+                  "phase load; the smallest: b"));
 }
 
 TEST(Cause, names_of_keys_and_files_do_not_part_what_one_defect_did) {
@@ -70,7 +71,7 @@ TEST(Cause, stands_once_on_the_screen_with_the_names_of_the_others) {
   report.scenarios = of_two_defects();
   const std::string table = to_table(report, 120);
   EXPECT_THAT(table, HasSubstr("b: ZERO_FILL: rank 1: zeros stand there"));
-  EXPECT_THAT(table, HasSubstr("2 more scenarios fail alike: a[k=9], a[k=10]\n"));
+  EXPECT_THAT(table, HasSubstr("2 more scenarios fail in the same way: a[k=9], a[k=10]\n"));
   EXPECT_THAT(table, Not(HasSubstr("rank 3: zeros")));
   EXPECT_THAT(table, HasSubstr("c: HANG: rank 1 waits"));
 }

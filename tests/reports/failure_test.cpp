@@ -125,7 +125,7 @@ TEST(Failure, of_a_version_without_timelines_is_read_and_a_damaged_timeline_is_r
     }
     return std::string("it was read");
   };
-  EXPECT_NE(refused("kind", "nap").find("'nap' is no kind of event"), std::string::npos);
+  EXPECT_NE(refused("kind", "nap").find("'nap' is not a kind of event"), std::string::npos);
   EXPECT_NE(refused("ranks", nlohmann::json::array()).find("events[0].ranks"), std::string::npos);
   EXPECT_NE(refused("end_ns", -1).find("end_ns"), std::string::npos);
 }

@@ -25,7 +25,7 @@ Report plain_run() {
 
 TEST(Lacks, a_plain_run_says_what_it_is_good_for_and_what_it_has_not) {
   EXPECT_THAT(lacks_of(plain_run()),
-              ElementsAre(HasSubstr("good for how each scenario ended when it was run once"),
+              ElementsAre(HasSubstr("only shows how each scenario ended when it was run once"),
                           StartsWith("determinism: nothing was run twice"),
                           AllOf(StartsWith("properties: no random case"),
                                 HasSubstr("'reprise properties --report DIR'")),
@@ -51,7 +51,7 @@ TEST(Lacks, what_is_the_simulated_lane_s_is_not_asked_of_others) {
   Report report = plain_run();
   report.lane = ReportLane::kMpi;
   EXPECT_THAT(lacks_of(report),
-              ElementsAre(HasSubstr("good for"), StartsWith("determinism: nothing")));
+              ElementsAre(HasSubstr("only shows"), StartsWith("determinism: nothing")));
   report.scenarios[0].doubled = true;
   EXPECT_THAT(lacks_of(report), IsEmpty());
   report = plain_run();

@@ -50,7 +50,7 @@ TEST(Table, says_what_passed_only_at_its_second_try) {
   report.scenarios[0].earlier_tries = {{.code = "HANG", .reason = "not finished after 2 s"}};
   EXPECT_TRUE(
       to_table(report, 100)
-          .ends_with("\nslow: passed at its second try; the first: HANG: not finished after 2 s\n"))
+          .ends_with("\nslow: passed on its second try; the first: HANG: not finished after 2 s\n"))
       << to_table(report, 100);
 }
 

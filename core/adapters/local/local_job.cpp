@@ -10,7 +10,7 @@
 namespace reprise {
 
 JobPorts local_ports(const std::string& root, const JobOptions& options) {
-  if (options.threads < 1) throw Error(Code::kUsage, "threads: at least one writes");
+  if (options.threads < 1) throw Error(Code::kUsage, "threads: at least one thread is needed");
   return {.store = std::make_shared<PosixStore>(root),
           .fabric = std::make_shared<SoloFabric>(),
           .device = options.device ? options.device : std::make_shared<HostDevice>("host", 0),

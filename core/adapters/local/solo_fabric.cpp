@@ -32,7 +32,7 @@ class SoloCommunicator final : public Communicator {
 std::shared_ptr<Communicator> SoloFabric::communicator(const Group& group) {
   if (!(group == Group::world(1))) {
     std::ostringstream text;
-    text << "a world of one rank has no group " << group;
+    text << "a world of one rank does not have the group " << group;
     throw Error(Code::kLayoutMismatch, text.str());
   }
   return std::make_shared<SoloCommunicator>();

@@ -80,7 +80,7 @@ std::shared_ptr<Communicator> MpiFabric::communicator(const Group& group) {
   std::ostringstream what;
   what << "communicator of group " << group;
   if (!group.rank_of(rank())) {
-    throw Error(Code::kUsage, what.str() + ": this rank is no member", {.rank = rank()});
+    throw Error(Code::kUsage, what.str() + ": this rank is not a member", {.rank = rank()});
   }
   try {
     meet(group, what.str());

@@ -53,7 +53,7 @@ struct MpiRank {
 
 Job mpi_job(const std::string& root, const JobOptions& options) {
   if (options.deadline.count() <= 0) {
-    throw Error(Code::kUsage, "deadline: a wait ends at some time after it begins");
+    throw Error(Code::kUsage, "deadline: it must be longer than 0");
   }
   JobPorts ports = local_ports(root, options);
   const auto rank = std::make_shared<MpiRank>(static_cast<std::uint64_t>(options.deadline.count()),

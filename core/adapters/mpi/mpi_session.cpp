@@ -15,8 +15,8 @@ MpiSession::MpiSession(std::uint64_t deadline_ns) : world_(std::make_unique<MpiW
   check_mpi(MPI_Finalized(&ended), "MPI_Finalized", rank_);
   if (ended != 0) {
     throw Error(Code::kUsage,
-                "MPI was finalised in this process and can't begin again: keep one "
-                "job, or initialise MPI yourself before the first");
+                "MPI was finalized in this process and can't be initialized again: keep one job, "
+                "or initialize MPI yourself before the first one");
   }
   check_mpi(MPI_Initialized(&begun), "MPI_Initialized", rank_);
   own_ = begun == 0;
@@ -25,8 +25,8 @@ MpiSession::MpiSession(std::uint64_t deadline_ns) : world_(std::make_unique<MpiW
             "MPI_Init_thread", rank_);
   if (provided < MPI_THREAD_FUNNELED) {
     throw Error(Code::kUnsupported,
-                "MPI was initialised without support for threads: call MPI_Init_thread with "
-                "MPI_THREAD_FUNNELED or more in place of MPI_Init");
+                "MPI was initialized without thread support: call MPI_Init_thread with "
+                "MPI_THREAD_FUNNELED or higher instead of MPI_Init");
   }
   if (own_) MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   check_mpi(MPI_Comm_rank(MPI_COMM_WORLD, &rank_.value), "MPI_Comm_rank", rank_);

@@ -47,7 +47,7 @@ ncclUniqueId shared_id(Communicator& members, const CallDeadline& deadline) {
   const Bytes sent = members.broadcast({0}, mine);
   check_nccl(made, deadline);
   if (sent.size() != sizeof(id)) {
-    throw Error(Code::kPeerFailed, deadline.describe() + ": its first member can't begin one",
+    throw Error(Code::kPeerFailed, deadline.describe() + ": its first member can't create it",
                 {.rank = deadline.self()});
   }
   std::memcpy(&id, sent.data(), sizeof(id));
@@ -125,7 +125,7 @@ std::shared_ptr<NcclLink> NcclFabric::own_part(const Group& group,
     return nullptr;
   }
   if (failure) throw Error(*failure);
-  throw Error(Code::kPeerFailed, making(group) + ": a member can't make its part of it",
+  throw Error(Code::kPeerFailed, making(group) + ": a member can't create its part of it",
               {.rank = rank()});
 }
 
@@ -150,7 +150,7 @@ std::shared_ptr<NcclLink> NcclFabric::link_of(const Group& group) {
 
 std::shared_ptr<Communicator> NcclFabric::communicator(const Group& group) {
   if (!group.rank_of(rank())) {
-    throw Error(Code::kUsage, making(group) + ": this rank is no member", {.rank = rank()});
+    throw Error(Code::kUsage, making(group) + ": this rank is not a member", {.rank = rank()});
   }
   auto link = link_of(group);
   if (!link) {

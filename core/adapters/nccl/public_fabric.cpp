@@ -35,7 +35,7 @@ struct OwnedFabric {
 std::shared_ptr<Fabric> nccl_fabric(std::shared_ptr<Fabric> fabric, int device,
                                     std::chrono::nanoseconds deadline) {
   if (deadline.count() <= 0) {
-    throw Error(Code::kUsage, "deadline: a wait ends at some time after it begins");
+    throw Error(Code::kUsage, "deadline: it must be longer than 0");
   }
   const auto owned = std::make_shared<OwnedFabric>(
       std::move(fabric), static_cast<std::uint64_t>(deadline.count()), device);

@@ -131,10 +131,11 @@ class CreatedFile final : public WriteFile {
   struct stat status = {};
   const bool link = ::lstat(path.c_str(), &status) == 0 && S_ISLNK(status.st_mode);
   if (link && error == ENOENT) {
-    throw Error(Code::kNotFound, "open: a symbolic link that leads to nothing", {.file = path});
+    throw Error(Code::kNotFound, "open: a symbolic link whose target does not exist",
+                {.file = path});
   }
   if (error == ELOOP) {
-    throw Error(Code::kIo, "open: symbolic links that lead in a circle", {.file = path});
+    throw Error(Code::kIo, "open: symbolic links form a loop", {.file = path});
   }
   fail({"open", path}, error);
 }

@@ -113,8 +113,9 @@ std::optional<std::string> get_lock(int fd, const std::string& file, const std::
       case ENOSYS:
       case EOPNOTSUPP:
       case ENOLCK:
-        return "this file system has no locks: nothing keeps another job from writing to " + held +
-               " at the same time";
+        return "this file system does not support locks: nothing keeps another job from writing "
+               "to " +
+               held + " at the same time";
       default:
         fail({"flock", file}, errno);
     }
@@ -125,7 +126,7 @@ std::optional<std::string> get_lock(int fd, const std::string& file, const std::
 /// Throws USAGE if the file's text shows that another program wrote it. Such a file is not touched.
 void require_of_ours(std::string_view text, const std::string& file) {
   if (text.empty() || text.starts_with(kHeldBy)) return;
-  throw Error(Code::kUsage, "a file is where a lock is to be; rename it", {.file = file});
+  throw Error(Code::kUsage, "a file is in the place of the lock; rename it", {.file = file});
 }
 
 /// Writes a description of this process to the lock file.
@@ -153,7 +154,7 @@ std::string user_of(uid_t id) {
   checked({"lstat", file}, [&] { return ::lstat(file.c_str(), &status); });
   throw Error(
       Code::kLocked,
-      "the lock file " + file + " is of " + user_of(status.st_uid) + ", and " +
+      "the lock file " + file + " belongs to " + user_of(status.st_uid) + ", and " +
           user_of(::geteuid()) +
           " may not take it over: wait until that user's writer has ended, or, if none is at "
           "work, have that user remove the file",

@@ -98,7 +98,7 @@ void make_one_directory(const std::string& path) {
   const bool taken = error == EEXIST && ::stat(path.c_str(), &status) == 0;
   if (taken && S_ISDIR(status.st_mode)) return;
   if (taken) {
-    throw Error(Code::kIo, "mkdir: this is a file and no directory; name a directory",
+    throw Error(Code::kIo, "mkdir: this is a file, not a directory; name a directory",
                 {.file = path});
   }
   posix::fail({"mkdir", path}, error);
@@ -186,7 +186,7 @@ void PosixStore::replace(const NameChange& change) {
     const auto there = stat(path);
     if (!there) posix::fail({"exchange", display(path)}, ENOENT);
     if (!there->directory) {
-      throw Error(Code::kIo, "exchange: this is no directory", {.file = display(path)});
+      throw Error(Code::kIo, "exchange: this is not a directory", {.file = display(path)});
     }
   }
   if (swap_names(display(a), display(b)) == 0) return;

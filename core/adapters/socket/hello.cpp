@@ -65,22 +65,22 @@ std::optional<Hello> decode_hello(std::string_view text) {
 std::optional<Error> refusal_of(const Hello& hello, const Hello& own, const std::string& from) {
   std::ostringstream text;
   if (hello.version != kSocketVersion) {
-    text << from << " speaks version " << hello.version
-         << " of the protocol, and this rank version " << kSocketVersion
+    text << from << " uses version " << hello.version
+         << " of the protocol, but this rank uses version " << kSocketVersion
          << ": run the same release of Reprise on all ranks";
     return Error(Code::kUnsupported, text.str());
   }
   text << from << " is rank " << hello.rank << " of " << hello.size;
   if (hello.job != own.job) {
-    text << " of job '" << hello.job << "', and this is job '" << own.job << "'";
+    text << " of job '" << hello.job << "', but this is job '" << own.job << "'";
     return Error(Code::kUsage, text.str());
   }
   if (hello.size != own.size) {
-    text << ", and this job has " << own.size << " ranks";
+    text << ", but this job has " << own.size << " ranks";
     return Error(Code::kLayoutMismatch, text.str());
   }
   if (hello.rank.value < 0 || hello.rank.value >= hello.size) {
-    text << ", and they count from 0";
+    text << ", and ranks count from 0";
     return Error(Code::kLayoutMismatch, text.str());
   }
   if (hello.key != own.key) {

@@ -71,7 +71,8 @@ std::shared_ptr<Links> Links::make(Hello own, std::vector<std::string> addresses
 
 void Links::require_own_process() const {
   if (forks_ == OwnDescriptors::of_process().forks()) return;
-  throw Error(Code::kUsage, "a forked child is no rank of the job: only the process that began is");
+  throw Error(Code::kUsage,
+              "a forked child is not a rank of the job: only the process that joined the job is");
 }
 
 // ---------------------------------------------------------------- the caller's side
@@ -164,7 +165,7 @@ void Links::flush(Instant end) {
           return one.second.queue.empty() || !one.second.socket.is_open();
         });
       },
-      "a rank that takes nothing", end);
+      "a rank that does not receive anything", end);
 }
 
 /// `done` is called with the mutex held.
@@ -189,8 +190,8 @@ void Links::wait_until(const std::function<bool()>& done, const std::string& who
         throw Error(Code::kInterrupted, "the job was told to stop while it waited for " + whom);
       }
       if (now >= end) {
-        throw Error(Code::kDeadline, "no answer in time; waited for " + whom +
-                                         ", which hangs, is slow, or waits for another rank");
+        throw Error(Code::kDeadline, "no answer in time; was waiting for " + whom +
+                                         ", which is hanging, slow, or waiting for another rank");
       }
       waits_ = true;
       to_caller_.quiet();
@@ -291,10 +292,11 @@ void Links::receive_arrivals() {
     std::optional<Error> refused = refusal_of(hello, own_, arrival.from);
     const std::string who = arrival.from + " is rank " + std::to_string(hello.rank.value);
     if (!refused && joins) {
-      refused = Error(Code::kUsage, who + " and comes too late: all ranks of the job have come");
+      refused =
+          Error(Code::kUsage, who + " but is too late: all ranks of the job have already joined");
     }
     if (!refused && behind_.contains(hello.rank)) {
-      refused = Error(Code::kLayoutMismatch, who + ", which is connected already");
+      refused = Error(Code::kLayoutMismatch, who + ", which is already connected");
     }
     if (refused) {
       reception_.refuse(arrival, *refused);
@@ -337,7 +339,7 @@ void Links::read(Link& link, bool ahead) {
                              (error == 0 ? std::string() : ", " + error_text(error)));
       }
       case FrameReader::State::kGarbled:
-        return end(link, "sent what no rank of Reprise sends");
+        return end(link, "sent something that no rank of Reprise sends");
     }
   }
 }
@@ -370,7 +372,7 @@ void Links::obey(Link& link, Frame frame, bool ahead) {
     case FrameKind::kLink:
       break;
   }
-  end(link, "sent what no rank of Reprise sends");
+  end(link, "sent something that no rank of Reprise sends");
 }
 
 void Links::store(Link& link, Frame frame) {

@@ -37,7 +37,7 @@ void Reception::accept_guests() {
     }
     guests_.push_back({.socket = std::move(socket), .from = from, .leaves = from_now(kPatience)});
     if (guests_.size() <= kGuestsMax) continue;
-    note(guests_.front().from + " said nothing");
+    note(guests_.front().from + " sent nothing");
     guests_.pop_front();
   }
 }
@@ -50,7 +50,7 @@ std::vector<Arrival> Reception::arrivals() {
     const auto state = guest.reader.read(guest.socket);
     if (state == FrameReader::State::kWaiting) {
       if (now < guest.leaves) return false;
-      note(guest.from + " said nothing");
+      note(guest.from + " sent nothing");
       return true;
     }
     if (state == FrameReader::State::kFrame) {
@@ -65,7 +65,7 @@ std::vector<Arrival> Reception::arrivals() {
         return true;
       }
     }
-    note(guest.from + " is no rank of Reprise");
+    note(guest.from + " is not a rank of Reprise");
     return true;
   });
   return arrived;

@@ -106,18 +106,18 @@ class Gathering {
     for (const auto& [rank, socket] : waiting_) {
       if ((one++)->revents == 0) continue;
       throw Error(Code::kPeerFailed,
-                  "rank " + std::to_string(rank) + " has ended before all ranks had come");
+                  "rank " + std::to_string(rank) + " exited before all ranks had joined");
     }
   }
 
   std::string missing() const {
     std::ostringstream text;
-    text << "the job has " << own_.size << " ranks; not come in time:";
+    text << "the job has " << own_.size << " ranks; these did not join in time:";
     for (std::int32_t rank = 0; rank < own_.size; ++rank) {
       if (!addresses_.contains(rank)) text << ' ' << rank;
     }
     const std::string others = reception_.turned_away();
-    if (!others.empty()) text << "; turned away: " << others;
+    if (!others.empty()) text << "; rejected: " << others;
     return text.str();
   }
 
@@ -125,12 +125,12 @@ class Gathering {
     std::optional<Error> refused = refusal_of(arrival.hello, own_, arrival.from);
     const std::int32_t rank = arrival.hello.rank.value;
     if (!refused && arrival.kind != FrameKind::kJoin) {
-      refused = Error(Code::kUsage, arrival.from + " comes before all ranks have met");
+      refused = Error(Code::kUsage, arrival.from + " arrived before all ranks had joined");
     }
     if (!refused && addresses_.contains(rank)) {
       refused = Error(Code::kLayoutMismatch, arrival.from + " is rank " + std::to_string(rank) +
                                                  ", and so is " + addresses_.at(rank) +
-                                                 ": give each process a number of its own");
+                                                 ": give each process its own rank");
     }
     if (refused) return reception_.refuse(arrival, *refused);
     addresses_[rank] = arrival.hello.address;
@@ -179,12 +179,12 @@ Answer hear(const Socket& socket, const std::string& where, Instant end) {
       case FrameReader::State::kWaiting: {
         pollfd ready = {.fd = socket.get(), .events = POLLIN, .revents = 0};
         if (poll_until({&ready, 1}, end) && std::chrono::steady_clock::now() < end) continue;
-        throw Error(Code::kDeadline,
-                    "rank 0 at " + where + " did not answer in time; it waits for other ranks");
+        throw Error(Code::kDeadline, "rank 0 at " + where +
+                                         " did not answer in time; it is waiting for other ranks");
       }
       case FrameReader::State::kEnded:
         throw Error(Code::kPeerFailed,
-                    "rank 0 at " + where + " has ended before all ranks had come");
+                    "rank 0 at " + where + " exited before all ranks had joined");
       case FrameReader::State::kFrame: {
         const Frame frame = reader.take();
         auto answer = decode_answer(as_text(frame.body));
@@ -194,7 +194,7 @@ Answer hear(const Socket& socket, const std::string& where, Instant end) {
       case FrameReader::State::kGarbled:
         break;
     }
-    throw Error(Code::kUsage, "what answers at " + where + " is no rank of Reprise");
+    throw Error(Code::kUsage, "what answers at " + where + " is not a rank of Reprise");
   }
 }
 
@@ -216,7 +216,7 @@ std::string take(const KeyStore& store, const std::string& key, const std::strin
                  Instant end) {
   for (;;) {
     if (auto value = store.get(key)) return std::move(*value);
-    if (!pause(end)) throw Error(Code::kDeadline, what + " has not come in time");
+    if (!pause(end)) throw Error(Code::kDeadline, what + " did not join in time");
   }
 }
 
@@ -228,7 +228,7 @@ Answer answer_from(const Hello& own, const KeyStore& store, const std::string& p
       const std::string name = "rank " + std::to_string(rank);
       const auto hello = decode_hello(take(store, prefix + std::to_string(rank), name, end));
       if (!hello) {
-        throw Error(Code::kUsage, "the store has something else in place of " + name);
+        throw Error(Code::kUsage, "the store has something else in the place of " + name);
       }
       const auto refused = refusal_of(*hello, own, hello->address);
       if (refused) throw Error(*refused);
@@ -251,7 +251,7 @@ Answer meet_by(const KeyStore& store, const Hello& own, Instant end) {
   }
   auto answer = decode_answer(take(store, prefix + "answer", "the answer of rank 0", end));
   if (!answer)
-    throw Error(Code::kUsage, "the store has something else in place of rank 0's answer");
+    throw Error(Code::kUsage, "the store has something else in the place of rank 0's answer");
   return std::move(*answer);
 }
 
@@ -265,13 +265,13 @@ Session meet(const SocketOptions& options, Reception& reception, Instant end) {
   if (answer.refused) throw Error(*answer.refused);
   const auto& addresses = answer.session.addresses;
   if (addresses.size() != static_cast<std::size_t>(own.size)) {
-    throw Error(Code::kUsage, "the list of ranks that rank 0 sent is not whole");
+    throw Error(Code::kUsage, "the list of ranks that rank 0 sent is incomplete");
   }
   const std::string& listed = addresses[static_cast<std::size_t>(options.rank)];
   if (listed != own.address) {
     throw Error(Code::kLayoutMismatch, own.address + " is rank " + std::to_string(options.rank) +
                                            ", and so is " + listed +
-                                           ": give each process a number of its own");
+                                           ": give each process its own rank");
   }
   return std::move(answer.session);
 }

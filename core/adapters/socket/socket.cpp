@@ -43,7 +43,8 @@ Found find_host(const HostPort& place, int flags) {
   addrinfo* found = nullptr;
   const int result = ::getaddrinfo(place.host.c_str(), place.port.c_str(), &wanted, &found);
   if (result != 0) {
-    throw Error(Code::kIo, "the host '" + place.host + "' is not found: " + ::gai_strerror(result));
+    throw Error(Code::kIo,
+                "the host '" + place.host + "' was not found: " + ::gai_strerror(result));
   }
   return {found, ::freeaddrinfo};
 }
@@ -176,7 +177,7 @@ HostPort host_port_of(const std::string& text) {
   if (parts.host.empty() || parts.port.empty() || parts.port.size() > kDigitsMax || !digits ||
       std::stoi(parts.port) > UINT16_MAX) {
     throw Error(Code::kUsage,
-                "'" + text + "' is no address; write host:port, or [address]:port for IPv6");
+                "'" + text + "' is not an address; write host:port, or [address]:port for IPv6");
   }
   return parts;
 }

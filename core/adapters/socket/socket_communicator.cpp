@@ -59,7 +59,7 @@ SharedBytes SocketCommunicator::receive(GlobalRank from, const CallId& call, Ins
   std::ostringstream text;
   text << "rank " << from << " called " << name_of(message.call.what) << " #"
        << message.call.sequence;
-  if (name_of(message.call.what) == name_of(call.what)) text << " with other arguments";
+  if (name_of(message.call.what) == name_of(call.what)) text << " with different arguments";
   throw Error(Code::kCollectiveMismatch, text.str());
 }
 

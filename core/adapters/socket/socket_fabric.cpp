@@ -23,13 +23,14 @@ void require_sense(const SocketOptions& ranks) {
   std::ostringstream text;
   constexpr std::size_t kNameMax = 256;
   if (ranks.size < 1 || ranks.rank < 0 || ranks.rank >= ranks.size) {
-    text << "rank " << ranks.rank << " of " << ranks.size << " ranks: they count from 0";
+    text << "rank " << ranks.rank << " of " << ranks.size << " ranks: ranks count from 0";
   } else if (ranks.address.empty() == !(ranks.store.put && ranks.store.get)) {
-    text << "ranks meet at an address or by a store with put and get: give one of the two";
+    text << "ranks meet at an address or through a store with put and get: pass exactly one of the "
+            "two";
   } else if (ranks.job.size() > kNameMax || ranks.job.find('\n') != std::string::npos) {
-    text << "job: a name is one line of at most " << kNameMax << " bytes";
+    text << "job: the name must be one line of at most " << kNameMax << " bytes";
   } else if (ranks.deadline.count() <= 0) {
-    text << "deadline: a wait ends at some time after it begins";
+    text << "deadline: it must be longer than 0";
   } else {
     return;
   }
@@ -39,7 +40,7 @@ void require_sense(const SocketOptions& ranks) {
 void require_reachable(const std::string& address) {
   if (!address.starts_with("0.0.0.0:") && !address.starts_with("[::]:")) return;
   throw Error(Code::kUsage,
-              address + " stands for every address of this host, and other ranks need one of them");
+              address + " means every address of this host, but other ranks need a specific one");
 }
 
 std::shared_ptr<Links> connected(const SocketOptions& ranks) {
@@ -94,11 +95,11 @@ std::shared_ptr<Communicator> SocketFabric::communicator(const Group& group) {
   std::ostringstream what;
   what << "communicator of group " << group;
   if (!group.rank_of(rank_)) {
-    throw Error(Code::kUsage, what.str() + ": this rank is no member", {.rank = rank_});
+    throw Error(Code::kUsage, what.str() + ": this rank is not a member", {.rank = rank_});
   }
   const auto is_rank = [this](GlobalRank one) { return one.value >= 0 && one.value < size_; };
   if (!std::ranges::all_of(group.members(), is_rank)) {
-    throw Error(Code::kUsage, what.str() + ": a member is no rank of the job", {.rank = rank_});
+    throw Error(Code::kUsage, what.str() + ": a member is not a rank of the job", {.rank = rank_});
   }
   return std::make_shared<SocketCommunicator>(links_, group, rank_, deadline_,
                                               ++made_[group.members()]);
@@ -108,7 +109,7 @@ std::shared_ptr<SocketFabric> made_fabric(const SocketOptions& ranks,
                                           std::chrono::nanoseconds deadline) {
   require_sense(ranks);
   if (deadline.count() <= 0) {
-    throw Error(Code::kUsage, "deadline: a wait ends at some time after it begins");
+    throw Error(Code::kUsage, "deadline: it must be longer than 0");
   }
   return std::make_shared<SocketFabric>(GlobalRank{ranks.rank}, ranks.size, deadline,
                                         connected(ranks));

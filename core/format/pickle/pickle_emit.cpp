@@ -70,7 +70,7 @@ void Emitter::floating(double value) {
 
 void Emitter::text(std::string_view value) {
   if (!is_utf8(value)) {
-    throw Error(Code::kUnsupported, "a pickle holds no text that is not UTF-8, such as '" +
+    throw Error(Code::kUnsupported, "a pickle can only hold UTF-8 strings, unlike '" +
                                         std::string(value.substr(0, kGarbledShown)) + "'");
   }
   if (protocol_ == Protocol::kFour && value.size() <= 0xff) {
@@ -78,7 +78,7 @@ void Emitter::text(std::string_view value) {
     append_le(out_, static_cast<std::uint8_t>(value.size()));
   } else {
     if (value.size() > 0xffffffff) {
-      throw Error(Code::kUnsupported, "a string of 4 GiB or more is not written");
+      throw Error(Code::kUnsupported, "a string of 4 GiB or more can't be written");
     }
     op('X');
     append_le(out_, static_cast<std::uint32_t>(value.size()));

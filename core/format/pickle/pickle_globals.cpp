@@ -69,7 +69,7 @@ NodeId Globals::load(std::string_view module, std::string_view name) {
 void Globals::unlisted(const std::string& name) {
   if (unlisted_.size() < kUnlistedNamesMax) unlisted_.insert(name);
   not_interpreted(Code::kUnsupported,
-                  "it names " + name + ", which is not on the list of what is read");
+                  "it names " + name + ", which is not on the list of allowed names");
 }
 
 void Globals::not_interpreted(Code code, std::string reason) {
@@ -123,8 +123,9 @@ bool Globals::calls_nothing(NodeId callee) const {
 
 void Globals::check_unused(NodeId target) {
   if (!graph_.settled(target)) return;
-  not_interpreted(Code::kTornFile, "what a call, a state or a key had used is changed later: " +
-                                       std::string(name_of(graph_.kind(target))));
+  not_interpreted(Code::kTornFile,
+                  "a value that a call, a state or a key has already used is changed later: " +
+                      std::string(name_of(graph_.kind(target))));
 }
 
 void Globals::torn(const char* what) const {
@@ -132,14 +133,14 @@ void Globals::torn(const char* what) const {
 }
 
 void Globals::misuse(NodeId name, std::string_view how) {
-  if (graph_.kind(name) != Kind::kName) torn("a class is expected where another value stands");
+  if (graph_.kind(name) != Kind::kName) torn("a class is expected, but there is another value");
   not_interpreted(Code::kRefusedName,
                   full_name(graph_.global(name)) + " may not be " + std::string(how));
 }
 
 NodeId Globals::instance(NodeId callee, NodeId args, bool called) {
   if (graph_.kind(callee) != Kind::kName) check_called(callee);
-  if (graph_.kind(args) != Kind::kTuple) torn("arguments that are no tuple");
+  if (graph_.kind(args) != Kind::kTuple) torn("arguments that are not a tuple");
   const NameRule* rule = graph_.kind(callee) == Kind::kName ? graph_.global(callee).rule : nullptr;
   const bool plain = !called && (rule != nullptr || graph_.tuple(args).empty());
   if (!plain && !calls_nothing(callee)) {
@@ -265,7 +266,7 @@ const NameRule* Globals::rule_of_type(NodeId instance) const {
 }
 
 void Globals::build(NodeId target, NodeId state) {
-  if (graph_.kind(target) != Kind::kInstance) torn("BUILD of what is no object");
+  if (graph_.kind(target) != Kind::kInstance) torn("BUILD of something that is not an object");
   check_unused(target);
   Instance& instance = graph_.instance(target);
   if (instance.state != kNoNode) not_interpreted(Code::kTornFile, "an object is built twice");
@@ -287,7 +288,7 @@ void Globals::build(NodeId target, NodeId state) {
 }
 
 void Globals::extend_list(NodeId target, std::span<const NodeId> items) {
-  if (graph_.kind(target) != Kind::kInstance) torn("APPEND to what is no list");
+  if (graph_.kind(target) != Kind::kInstance) torn("APPEND to something that is not a list");
   Instance& instance = graph_.instance(target);
   const NameRule* rule = rule_of_type(target);
   if (rule != nullptr && rule->items != Items::kList) misuse(instance.type, "appended to");
@@ -295,7 +296,7 @@ void Globals::extend_list(NodeId target, std::span<const NodeId> items) {
 }
 
 void Globals::extend_dict(NodeId target, std::span<const NodeId> items) {
-  if (graph_.kind(target) != Kind::kInstance) torn("SETITEM of what is no dict");
+  if (graph_.kind(target) != Kind::kInstance) torn("SETITEM of something that is not a dict");
   Instance& instance = graph_.instance(target);
   const NameRule* rule = rule_of_type(target);
   if (rule != nullptr && rule->items != Items::kDict) misuse(instance.type, "given items");
@@ -314,7 +315,8 @@ void Globals::check_storage(NodeId id) const {
            graph_.kind(items[2]) == Kind::kText && graph_.kind(items[3]) == Kind::kText &&
            graph_.kind(items[4]) == Kind::kInteger;
   }
-  if (!fits) input_.fail(Code::kRefusedName, "opcode BINPERSID with what is no storage");
+  if (!fits)
+    input_.fail(Code::kRefusedName, "opcode BINPERSID with something that is not a storage");
 }
 
 }  // namespace reprise::pickle

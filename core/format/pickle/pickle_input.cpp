@@ -14,7 +14,7 @@ Error error_at(const PickleSource& where, std::size_t position, Code code, std::
 
 Input::Input(ByteSpan bytes, const PickleSource& where) : bytes_(bytes), where_(where) {
   if (bytes.size() >= 0xffffffff) {
-    fail(Code::kLimit, "a pickle of 4 GiB or more is not read");
+    fail(Code::kLimit, "a pickle of 4 GiB or more is not supported");
   }
 }
 

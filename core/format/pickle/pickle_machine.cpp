@@ -101,7 +101,7 @@ bool PickleMachine::accepted(std::byte code) {
   const Opcode* opcode = opcode_of(code);
   if (opcode == nullptr) {
     input_.fail(Code::kTornFile, "byte " + std::to_string(static_cast<unsigned>(code)) +
-                                     " is no opcode of a pickle: garbled");
+                                     " is not a pickle opcode: garbled");
   }
   const auto refuse = [&](Code why, const char* what) {
     input_.fail(why, "opcode " + std::string(opcode->name) + " " + what +
@@ -345,7 +345,7 @@ NodeId& PickleMachine::top() {
 }
 
 std::span<const NodeId> PickleMachine::marked() {
-  if (marks_.empty()) input_.fail(Code::kTornFile, "an opcode misses its MARK: garbled");
+  if (marks_.empty()) input_.fail(Code::kTornFile, "an opcode lacks its MARK: garbled");
   const std::size_t first = marks_.back();
   marks_.pop_back();
   return std::span<const NodeId>(stack_).subspan(first);
@@ -443,7 +443,7 @@ NodeId PickleMachine::below(std::span<const NodeId> items) {
 void PickleMachine::settle_keys(std::span<const NodeId> items, std::size_t step) {
   for (std::size_t i = 0; i < items.size(); i += step) {
     if (!graph_.hashable(items[i])) {
-      input_.fail(Code::kTornFile, "what can change is a key, or an item of a set: " +
+      input_.fail(Code::kTornFile, "a mutable value is a dict key or an item of a set: " +
                                        std::string(name_of(graph_.kind(items[i]))) + "; garbled");
     }
     graph_.settle(items[i]);
@@ -470,7 +470,7 @@ void PickleMachine::set_items(NodeId target, std::span<const NodeId> items) {
 
 void PickleMachine::add_items(NodeId target, std::span<const NodeId> items) {
   if (graph_.kind(target) != Kind::kSet) {
-    input_.fail(Code::kTornFile, "ADDITEMS to what is no set: garbled");
+    input_.fail(Code::kTornFile, "ADDITEMS to something that is not a set: garbled");
   }
   globals_.check_parts(items);
   settle_keys(items, 1);

@@ -85,7 +85,7 @@ TensorDescription TensorReader::read_call(std::string_view function, std::span<c
     return read_call(graph_.global(args[0]).name, graph_.tuple(args[2]));
   }
   fail(Code::kUnsupported,
-       "a tensor rebuilt by " + std::string(function) + " with these arguments is not handled");
+       "a tensor rebuilt by " + std::string(function) + " with these arguments is not supported");
 }
 
 TensorDescription TensorReader::read_rebuilt(std::span<const NodeId> args, int version) {
@@ -104,7 +104,7 @@ TensorDescription TensorReader::read_rebuilt(std::span<const NodeId> args, int v
   }
   if (version > 1) {
     if (graph_.kind(args[4]) != Kind::kBool) {
-      fail(Code::kTornFile, "a tensor whose requires_grad is no bool: garbled");
+      fail(Code::kTornFile, "a tensor whose requires_grad is not a bool: garbled");
     }
     tensor.requires_grad = graph_.boolean(args[4]);
     if (args.size() > least) read_flags(args[least], tensor);
@@ -118,11 +118,11 @@ void TensorReader::read_storage(NodeId node, NodeId dtype, TensorDescription& te
   const auto id = graph_.tuple(graph_[node].low);
   const std::string_view type = graph_.global(id[1]).name;
   const std::string_view key = graph_.text(id[2]);
-  if (key.size() > kStorageKeyMax) fail(Code::kLimit, "a storage with a key of many characters");
+  if (key.size() > kStorageKeyMax) fail(Code::kLimit, "a storage with an overly long key");
   const StorageClass* known = storage_class_named(type);
   if (known == nullptr && (type != "UntypedStorage" || dtype == kNoNode)) {
     fail(Code::kUnsupported,
-         "a tensor in a storage of class " + std::string(type) + ", which is not handled");
+         "a tensor in a storage of class " + std::string(type) + ", which is not supported");
   }
   tensor.dtype = dtype == kNoNode ? known->dtype : dtype_of(dtype);
   tensor.storage_key = key;
@@ -144,7 +144,7 @@ DType TensorReader::dtype_of(NodeId node) {
   const auto dtype = dtype_named(graph_.global(node).name);
   if (!dtype || graph_.global(node).module != "torch") {
     fail(Code::kUnsupported,
-         "elements of type " + std::string(graph_.global(node).name) + ", which is not handled");
+         "elements of type " + std::string(graph_.global(node).name) + ", which is not supported");
   }
   return *dtype;
 }
@@ -157,13 +157,13 @@ Dims TensorReader::extents(NodeId node, const char* what) {
     if (type.module == "torch" && type.name == "Size" && args.size() == 1) node = args[0];
   }
   if (graph_.kind(node) != Kind::kTuple) {
-    fail(Code::kTornFile, std::string(what) + " is no tuple: garbled");
+    fail(Code::kTornFile, std::string(what) + " is not a tuple: garbled");
   }
   const auto items = graph_.tuple(node);
   if (items.size() > kMaxNdim) {
     fail(Code::kUnsupported, "a tensor of " + std::to_string(items.size()) +
                                  " dimensions; at most " + std::to_string(kMaxNdim) +
-                                 " are handled");
+                                 " are supported");
   }
   Dims dims;
   for (const NodeId item : items) dims.push_back(count(item, what));
@@ -172,17 +172,19 @@ Dims TensorReader::extents(NodeId node, const char* what) {
 
 std::int64_t TensorReader::count(NodeId node, const char* what) {
   if (graph_.kind(node) != Kind::kInteger || graph_.integer(node) < 0) {
-    fail(Code::kTornFile, std::string(what) + " is no non-negative integer: garbled");
+    fail(Code::kTornFile, std::string(what) + " is not a non-negative integer: garbled");
   }
   return graph_.integer(node);
 }
 
 void TensorReader::read_flags(NodeId metadata, TensorDescription& tensor) {
   if (graph_.kind(metadata) == Kind::kNone) return;
-  if (graph_.kind(metadata) != Kind::kDict) fail(Code::kTornFile, "tensor flags that are no dict");
+  if (graph_.kind(metadata) != Kind::kDict)
+    fail(Code::kTornFile, "tensor flags that are not a dict");
   std::size_t seen = 0;
   graph_.each_pair(graph_.chain(metadata), [&](NodeId key, NodeId value) {
-    if (++seen > kFlagsMax) fail(Code::kUnsupported, "a tensor of too many flags is not handled");
+    if (++seen > kFlagsMax)
+      fail(Code::kUnsupported, "a tensor with too many flags is not supported");
     const bool set = graph_.kind(value) != Kind::kBool || graph_.boolean(value);
     const std::string name(graph_.kind(key) == Kind::kText ? graph_.text(key) : "?");
     if (name == "conj")
@@ -191,7 +193,7 @@ void TensorReader::read_flags(NodeId metadata, TensorDescription& tensor) {
     if (!set) return;
     if ((name != "conj" && name != "neg") || !can_flip(tensor.dtype, tensor.flips)) {
       fail(Code::kUnsupported, "a tensor with the flag '" + name.substr(0, 64) +
-                                   "' set is not handled: resolve it before saving");
+                                   "' set is not supported: resolve it before saving");
     }
   });
 }
@@ -210,10 +212,11 @@ void TensorReader::check_fits(const TensorDescription& tensor) {
     overflow |= __builtin_add_overflow(last, reach, &last);
   }
   if (overflow || last >= tensor.storage_elements) {
-    fail(Code::kExtentMismatch,
-         "a tensor of size " + to_string(tensor.shape) + ", strides " + to_string(tensor.strides) +
-             " at element " + std::to_string(tensor.storage_offset) + " leaves its storage of " +
-             std::to_string(tensor.storage_elements) + " elements");
+    fail(Code::kExtentMismatch, "a tensor of size " + to_string(tensor.shape) + ", strides " +
+                                    to_string(tensor.strides) + " at element " +
+                                    std::to_string(tensor.storage_offset) +
+                                    " extends beyond its storage of " +
+                                    std::to_string(tensor.storage_elements) + " elements");
   }
 }
 

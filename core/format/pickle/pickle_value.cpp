@@ -73,7 +73,7 @@ class ValueReader {
 
 void ValueReader::charge(std::size_t& budget, std::size_t cost) {
   if (cost > budget) {
-    throw NotInterpreted{"written out it would be many times larger than the pickle"};
+    throw NotInterpreted{"expanded, it would be many times larger than the pickle"};
   }
   budget -= cost;
 }
@@ -166,7 +166,7 @@ Set ValueReader::read_set(pickle::Chain chain, bool frozen) {
     if (!graph_.hashable(item)) {
       throw pickle::error_at(
           where_, 0, Code::kTornFile,
-          "a " + std::string(name_of(graph_.kind(item))) + ", which can change, in a set: garbled");
+          "a " + std::string(name_of(graph_.kind(item))) + ", which is mutable, in a set: garbled");
     }
     items.set(read(item), NoneType{});
   });
@@ -221,7 +221,7 @@ Value ValueReader::read_instance(NodeId node) {
   if (auto known = read_known(instance)) return std::move(*known);
   if (instance.state == kNoNode && needs_state(graph_.global(instance.type))) {
     throw NotInterpreted{"it holds a " + std::string(graph_.global(instance.type).name) +
-                         " without the state that Python writes; it may not be used like that"};
+                         " without the state that Python writes; this use is not allowed"};
   }
   Object object;
   object.type = name(instance.type);
@@ -238,7 +238,7 @@ Value ValueReader::read_instance(NodeId node) {
   settle_numpy_array(object);
   if (!numpy_accepts(object)) {
     throw pickle::error_at(where_, 0, Code::kTornFile,
-                           "an array of numpy whose bytes do not fit its type and shape: garbled");
+                           "a numpy array whose bytes do not fit its type and shape: garbled");
   }
   return object;
 }
@@ -275,7 +275,7 @@ Value ValueReader::read_encoded(std::span<const NodeId> args) {
   const bool shaped = args.size() == 2 && graph_.kind(args[0]) == Kind::kText &&
                       graph_.kind(args[1]) == Kind::kText;
   if (!shaped || (graph_.text(args[1]) != "latin1" && graph_.text(args[1]) != "latin-1")) {
-    throw NotInterpreted{"_codecs.encode is given other than a str and 'latin1'"};
+    throw NotInterpreted{"_codecs.encode is called with something other than a str and 'latin1'"};
   }
   const std::string encoded = text(args[0]);
   Bytes bytes;
@@ -304,7 +304,8 @@ void ValueReader::charge_elements(const TensorDescription& tensor) {
 }
 
 Value ValueReader::read_tensor(NodeId node) {
-  if (storages_ == nullptr) throw NotInterpreted{"it holds a tensor, but no storages are at hand"};
+  if (storages_ == nullptr)
+    throw NotInterpreted{"it holds a tensor, but no storages are available"};
   const TensorDescription tensor = pickle::describe_tensor(graph_, node, where_);
   const auto storage = storages_->storage(tensor.storage_key);
   if (!storage) {

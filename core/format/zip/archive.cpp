@@ -166,10 +166,10 @@ void Archive::check_kind() {
                    0);
     case ItemKind::kSafetensors:
       source_.fail(Code::kUnsupported,
-                   "written as safetensors, which is not read: save it as torch does", 0);
+                   "written as safetensors, which is not supported: save it with torch.save", 0);
     case ItemKind::kZstd:
-      source_.fail(Code::kUnsupported, "compressed with zstd, which is not read: save it without",
-                   0);
+      source_.fail(Code::kUnsupported,
+                   "compressed with zstd, which is not supported: save it uncompressed", 0);
     case ItemKind::kOther:
       source_.fail(Code::kTornFile, "the item does not begin with an archive's record", 0);
   }
@@ -220,7 +220,7 @@ std::uint64_t Archive::find_end_record() {
     if (u32(tail, at) != zip::kEndSignature) continue;
     if (at + zip::kEndBytes > tail.size() ||
         u16(tail, at + 20) > tail.size() - at - zip::kEndBytes) {
-      source_.fail(Code::kTornFile, "the archive's last end record or its comment is cut",
+      source_.fail(Code::kTornFile, "the archive's last end record or its comment is truncated",
                    size - searched + at);
     }
     if (u16(tail, at + 20) > kCommentMax) {
@@ -234,7 +234,8 @@ std::uint64_t Archive::find_end_record() {
     return size - searched + at;
   }
   source_.fail(Code::kTornFile,
-               "no end record of an archive in the item's last bytes; it is cut or overwritten",
+               "the item's last bytes have no end record of an archive; the item is truncated or "
+               "overwritten",
                size);
 }
 
@@ -304,7 +305,7 @@ void Archive::read_directory(const End& end) {
     source_.fail(Code::kLimit,
                  "the archive claims " + std::to_string(end.records) + " records in " +
                      std::to_string(range.size) + " bytes of directory; at most " +
-                     std::to_string(kArchiveRecordsMax) + " are read",
+                     std::to_string(kArchiveRecordsMax) + " are supported",
                  range.offset);
   }
   const ByteSpan directory = fetch(range);
@@ -331,7 +332,7 @@ Record Archive::read_entry(ByteSpan rest, std::uint64_t offset, std::size_t& use
   const std::size_t extra_length = u16(rest, 30);
   used = zip::kCentralBytes + name_length + extra_length + u16(rest, 32);
   if (used > rest.size()) {
-    source_.fail(Code::kTornFile, "an entry leaves the archive's directory", offset);
+    source_.fail(Code::kTornFile, "an entry extends beyond the archive's directory", offset);
   }
   Record record{.header_offset = u32(rest, 42),
                 .size = u32(rest, 24),
@@ -371,15 +372,14 @@ void Archive::check_storable(const Record& record, ByteSpan entry, std::uint64_t
     }
     source_.fail(Code::kUnsupported,
                  "record '" + record.name + "' is compressed or encrypted (method " +
-                     std::to_string(method) + "); only stored records are read",
+                     std::to_string(method) + "); only stored records are supported",
                  offset);
   }
   if (method != zip::kMethodStored || (flags & ~kFlagsKnown) != 0 ||
       (u16(entry, 6) & 0xffU) > zip::kVersionMax) {
     source_.fail(Code::kTornFile,
                  "record '" + record.name +
-                     "' asks for what no reader of torch's files knows "
-                     "(version " +
+                     "' uses a feature that no reader of torch's files supports (version " +
                      std::to_string(u16(entry, 6) & 0xffU) + ", flags " + std::to_string(flags) +
                      ", method " + std::to_string(method) + ")",
                  offset);
@@ -419,7 +419,7 @@ void Archive::check_layout(std::uint64_t directory_offset) {
       source_.fail(Code::kExtentMismatch,
                    "record '" + record->name + "' claims " + std::to_string(record->size) +
                        " bytes from " + std::to_string(record->header_offset) +
-                       " on and so overlaps the next or leaves the item",
+                       " on, so it overlaps the next record or extends beyond the item",
                    std::min(record->header_offset, source_.size()));
     }
     limit = record->header_offset;
@@ -439,8 +439,8 @@ void Archive::check_names() {
     }
     if (record->name == kScriptRecord) {
       source_.fail(Code::kTornFile,
-                   "it has the record 'constants.pkl', so torch takes it for TorchScript, which is "
-                   "in no checkpoint",
+                   "it has the record 'constants.pkl', so torch takes it to be TorchScript, which "
+                   "no checkpoint contains",
                    record->header_offset);
     }
     if (name != record->name && std::ranges::find(kOptionalNames, name) != kOptionalNames.end()) {
@@ -488,7 +488,7 @@ Bytes Archive::read(const Record& record, std::uint64_t size_max) {
   if (record.size > size_max) {
     source_.fail(Code::kLimit,
                  "record '" + record.name + "' has " + std::to_string(record.size) +
-                     " bytes; at most " + std::to_string(size_max) + " are read",
+                     " bytes; at most " + std::to_string(size_max) + " are supported",
                  record.header_offset);
   }
   const ByteRange content = content_range(record);

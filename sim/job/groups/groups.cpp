@@ -115,7 +115,8 @@ std::vector<std::string_view> arguments_of(const GroupSet& groups) {
 GroupRank rank_in(const std::optional<Group>& group, GlobalRank self) {
   const auto rank = group ? group->rank_of(self) : std::nullopt;
   if (rank) return *rank;
-  throw Error(Code::kLayoutMismatch, "the rank is no member of " + text_of(group), {.rank = self});
+  throw Error(Code::kLayoutMismatch, "the rank is not a member of " + text_of(group),
+              {.rank = self});
 }
 
 GroupRank place_in(const Mesh& mesh, const CheckpointGroups& groups, GlobalRank self) {

@@ -41,7 +41,7 @@ void check_order(const Layout& layout) {
     if (std::find(kAxisNames.begin(), kAxisNames.end(), name) == kAxisNames.end()) {
       const std::string near = closest(name, kAxisNames);
       throw Error(Code::kUsage, "the order " + layout.order + " names '" + name +
-                                    "', which is no axis of it" +
+                                    "', which is not one of its axes" +
                                     (near.empty() ? "" : "; did you mean '" + near + "'?") +
                                     " Its axes are " + join(kAxisNames, " ") + ".");
     }
@@ -288,7 +288,7 @@ Layout parse_layout(std::string_view text) {
     const auto name = words.name();
     if (name.empty()) words.refuse("an axis name was expected");
     if (std::find(seen.begin(), seen.end(), name) != seen.end()) {
-      words.refuse("'" + std::string(name) + "' stands twice");
+      words.refuse("'" + std::string(name) + "' occurs twice");
     }
     seen.push_back(name);
     if (name == "order") {

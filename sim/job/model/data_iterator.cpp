@@ -47,7 +47,7 @@ void DataIterator::require_wrapped(std::string_view what_for) const {
 }
 
 void DataIterator::rewind() {
-  require_wrapped("those of this iteration are to be read again");
+  require_wrapped("those of this iteration must be read again");
   position_.replaying = true;
   at_ = 0;
 }

@@ -103,7 +103,7 @@ void read_layout(const DictReader& args, Layout& layout) {
   List layers;
   args.read(kLayersName, layers);
   for (const auto& count : layers) {
-    if (count.as<std::int64_t>() == nullptr) args.refuse("has layers that are no numbers");
+    if (count.as<std::int64_t>() == nullptr) args.refuse("has layers that are not numbers");
     layout.stage_layers.push_back(*count.as<std::int64_t>());
   }
 }
@@ -119,7 +119,7 @@ ModuleConfig decode_module(const std::string& name, const DictReader& args) {
   List ranks;
   args.read(kRanks, ranks);
   for (const auto& rank : ranks) {
-    if (rank.as<std::int64_t>() == nullptr) args.refuse("has ranks that are no numbers");
+    if (rank.as<std::int64_t>() == nullptr) args.refuse("has ranks that are not numbers");
     module.ranks.push_back({static_cast<std::int32_t>(*rank.as<std::int64_t>())});
   }
   return module;
@@ -135,7 +135,7 @@ void decode_args(const DictReader& args, CommonState& state) {
     const auto modules = args.entries(kModules);
     for (const auto& [name, entry] : modules.all()) {
       const auto* text = name.as<std::string>();
-      if (text == nullptr) modules.refuse("has a name that is no text");
+      if (text == nullptr) modules.refuse("has a name that is not a string");
       state.modules.push_back(decode_module(*text, {entry, modules.inner(*text)}));
     }
     if (state.modules.empty()) modules.refuse("names none");
@@ -166,9 +166,9 @@ void decode_schedule(const DictReader& in, Schedule& schedule) {
 void decode_optional(const DictReader& in, std::vector<std::string>& keys) {
   if (!in.has("optional")) return;
   const auto* list = in.value("optional").as<List>();
-  if (list == nullptr) in.refuse("has optional keys that are no list");
+  if (list == nullptr) in.refuse("has optional keys that are not a list");
   for (const auto& key : *list) {
-    if (key.as<std::string>() == nullptr) in.refuse("has an optional key that is no text");
+    if (key.as<std::string>() == nullptr) in.refuse("has an optional key that is not a string");
     keys.push_back(*key.as<std::string>());
   }
 }
@@ -180,7 +180,7 @@ void decode_identity(const DictReader& in, RunIdentity& identity) {
   if (const auto* step = parent.as<std::int64_t>()) {
     identity.parent_step = *step;
   } else if (!parent.is_none()) {
-    in.refuse("has a parent_step that is no number");
+    in.refuse("has a parent_step that is not a number");
   }
   decode_optional(in, identity.optional);
 }

@@ -22,8 +22,8 @@ void check_name(const std::string& name) {
   const bool word = !name.empty() && std::all_of(name.begin(), name.end(), is_word);
   if (word && !(name.front() >= '0' && name.front() <= '9')) return;
   throw Error(Code::kUsage, "'" + name +
-                                "' can't be the name of a module: it stands in keys, and has to be "
-                                "of the letters a-z, of digits and of _, a letter first");
+                                "' can't be the name of a module: the name is used in keys and has "
+                                "to be of the letters a-z, of digits and of _, a letter first");
 }
 
 void check_names(Modules modules) {
@@ -66,7 +66,7 @@ void check_tiling(Modules modules, std::int32_t world_size) {
     if (!members.rank_of({rank})) idle.push_back(rank);
   }
   if (!idle.empty()) {
-    throw Error(Code::kLayoutMismatch, "no module stands on the ranks " + join(idle, " ") +
+    throw Error(Code::kLayoutMismatch, "no module is placed on the ranks " + join(idle, " ") +
                                            ": there are " + to_string(modules) + " in a world of " +
                                            std::to_string(world_size));
   }

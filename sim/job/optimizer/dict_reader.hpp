@@ -14,7 +14,7 @@ namespace reprise::sim {
 class DictReader {
  public:
   DictReader(const Value& value, std::string path) : value_(value), path_(std::move(path)) {
-    if (value_.as<Dict>() == nullptr) refuse("is no dict");
+    if (value_.as<Dict>() == nullptr) refuse("is not a dict");
   }
 
   const Value& value(std::string_view key) const {

@@ -50,7 +50,7 @@ GroupSettings decode_group(const DictReader& in) {
 std::vector<GroupSettings> decode_groups(const DictReader& entry) {
   if (!entry.has(kWrapper)) {
     throw Error(passed_on::kWrapperMissing,
-                entry.inner(kWrapper) + " is not there, which stands around the parameter groups",
+                entry.inner(kWrapper) + " is missing, which should contain the parameter groups",
                 {.key = entry.inner(kWrapper)});
   }
   const auto inner = entry.entries(kWrapper);

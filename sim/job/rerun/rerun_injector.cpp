@@ -52,7 +52,7 @@ Value ErrorInjector::encode() const {
 void ErrorInjector::decode(const Value& value) {
   const auto* rate = config_entry(value, "error_injection_rate").as<std::int64_t>();
   if (rate == nullptr || *rate < 0) {
-    throw Error(Code::kLoadRejected, "the stored rate of injected errors is no count",
+    throw Error(Code::kLoadRejected, "the stored rate of injected errors is not a count",
                 {.key = "rerun_state_machine_state"});
   }
   rate_ = *rate;

@@ -77,7 +77,7 @@ std::optional<double> decode_result(const Value& value) {
   if (tensor.dtype == DType::kFloat32 && tensor.data.size() == sizeof(float)) {
     return double{load_le<float>(tensor.data)};
   }
-  refuse("has an initial result that is no number");
+  refuse("has an initial result that is not a number");
 }
 
 std::string text_of(double value) {
@@ -124,7 +124,8 @@ std::string why(RerunState state, std::int64_t iteration) {
   const std::string which = "iteration " + std::to_string(iteration);
   switch (state) {
     case RerunState::kRerunningInPlace:
-      return which + ": a fatal result did not come out again; go on from an earlier checkpoint";
+      return which +
+             ": a fatal result could not be reproduced; continue from an earlier checkpoint";
     case RerunState::kWillRerunFromCheckpoint:
       return which +
              ": a fatal result came out again; restart from the checkpoint that is saved "
@@ -311,7 +312,7 @@ std::optional<RerunExit> RerunMachine::conclude() {
 
 void RerunMachine::drop() {
   if (state_ == RerunState::kWillRerunFromCheckpoint) {
-    note("it is skipped; what was to be found out about it is dropped");
+    note("it is skipped; the pending investigation of it is dropped");
   }
   state_ = RerunState::kNotRunningYet;
   fault_ = {};

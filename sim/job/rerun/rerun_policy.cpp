@@ -116,7 +116,7 @@ bool unless_weights_alone(bool weights_alone) { return !weights_alone; }
 Restoring restore_or_ignore(const StoredRerun& stored, const OwnRerun& own) {
   if (stored.state == State::kNotRunningYet) return {};
   const std::string what = "the checkpoint says that iteration " +
-                           std::to_string(stored.iteration) + " is to be run again; ";
+                           std::to_string(stored.iteration) + " must be run again; ";
   if (own.mode == RerunMode::kDisabled) {
     return {.note = what + "the rerun machine is disabled: ignored"};
   }
@@ -125,11 +125,12 @@ Restoring restore_or_ignore(const StoredRerun& stored, const OwnRerun& own) {
                     ": ignored, since the ranks are not the same"};
   }
   if (stored.state != State::kWillRerunFromCheckpoint) {
-    throw Error(passed_on::kIllegalStatePersisted,
-                "the checkpoint holds the rerun state " + quoted(stored.state) +
-                    ", which no job can go on from; load another checkpoint, or this one with the "
-                    "rerun machine disabled",
-                {.key = "rerun_state_machine"});
+    throw Error(
+        passed_on::kIllegalStatePersisted,
+        "the checkpoint holds the rerun state " + quoted(stored.state) +
+            ", from which no job can continue; load another checkpoint, or this one with the "
+            "rerun machine disabled",
+        {.key = "rerun_state_machine"});
   }
   return {.restore = true, .note = what + "it will be"};
 }

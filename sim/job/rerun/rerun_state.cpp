@@ -52,7 +52,7 @@ Value member(const char* type, Value value) {
 }
 
 [[noreturn]] void refuse(const Value& value, const char* type) {
-  throw Error(Code::kLoadRejected, to_string(value) + " is no member of " + type,
+  throw Error(Code::kLoadRejected, to_string(value) + " is not a member of " + type,
               {.key = "rerun_state_machine"});
 }
 

@@ -19,7 +19,7 @@ namespace {
 
 const std::string& name_in(const Value& key) {
   const auto* name = key.as<std::string>();
-  if (name == nullptr) refuse_statistics("have a name that is no text");
+  if (name == nullptr) refuse_statistics("have a name that is not a string");
   return *name;
 }
 
@@ -81,7 +81,7 @@ Value LargeValues::encode_maxima() const {
 void LargeValues::decode(const Value& counts, const Value& maxima) {
   const auto* by_name = counts.as<Dict>();
   const auto* largest = maxima.as<Dict>();
-  if (by_name == nullptr || largest == nullptr) refuse_statistics("are no dicts");
+  if (by_name == nullptr || largest == nullptr) refuse_statistics("are not dicts");
   by_name_.clear();
   for (const auto& [key, value] : *by_name) {
     const std::string& name = name_in(key);

@@ -45,7 +45,7 @@ TEST(KeyPattern, what_is_not_supported_is_refused_with_its_place) {
         << pattern;
   }
   EXPECT_THAT(refused("(x)\\1"), HasSubstr("backreferences"));
-  EXPECT_THAT(refused("x(?=y)"), HasSubstr("looking ahead"));
+  EXPECT_THAT(refused("x(?=y)"), HasSubstr("lookaround"));
 }
 
 TEST(KeySubstitution, takes_the_signs_of_sed_and_of_javascript) {

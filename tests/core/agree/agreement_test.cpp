@@ -76,7 +76,7 @@ TEST(Agreement, an_error_without_rank_is_that_of_its_sender) {
 TEST(Agreement, a_message_that_is_no_contribution_is_refused) {
   EXPECT_THAT(refusal_of({}), HasSubstr("is empty"));
   for (const char tag : {'\2', '\xff'}) {
-    EXPECT_THAT(refusal_of(to_bytes(std::string("bytes") + tag)), HasSubstr("of no known kind"));
+    EXPECT_THAT(refusal_of(to_bytes(std::string("bytes") + tag)), HasSubstr("of an unknown kind"));
   }
   const Bytes message = message_of({{}, Error(Code::kNoSpace, "full")});
   Bytes longer = message;

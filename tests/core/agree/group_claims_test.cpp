@@ -68,12 +68,12 @@ const std::vector<Disagreement>& disagreements() {
          std::reverse(members.begin(), members.end());
          group = Group(members);
        },
-       "takes it for"},
+       "takes it to be"},
       {"a member is missing", [](Group& group, GlobalRank self) { group = Group({self}); },
-       "takes it for"},
+       "takes it to be"},
       {"the rank itself is missing",
        [](Group& group, GlobalRank self) { group = Group({other_than(self, group)}); },
-       "of which it is no member"},
+       "of which it is not a member"},
       {"another member of the job",
        [](Group& group, GlobalRank self) {
          for (const std::int32_t rank : {7, 3, 9, 4}) {
@@ -82,19 +82,19 @@ const std::vector<Disagreement>& disagreements() {
            return;
          }
        },
-       "takes it for"},
+       "takes it to be"},
       {"a rank that has no part",
        [](Group& group, GlobalRank self) {
          group = Group({self, {5}});
        },
-       "rank 5 has no part in this"},
+       "rank 5 does not take part in this"},
       {"one rank more",
        [](Group& group, GlobalRank) {
          auto members = group.members();
          members.push_back({5});
          group = Group(members);
        },
-       "has no part in this"},
+       "does not take part in this"},
   };
   return all;
 }
@@ -117,7 +117,7 @@ TEST(GroupClaims, every_disagreement_of_one_rank_with_another_is_named) {
         EXPECT_TRUE(error->place().rank.has_value());
         EXPECT_THAT(error->message(), HasSubstr(claim.name));
         EXPECT_THAT(error->message(),
-                    testing::AnyOf(HasSubstr(disagreement.says), HasSubstr("takes it for")));
+                    testing::AnyOf(HasSubstr(disagreement.says), HasSubstr("takes it to be")));
       }
     }
   }
@@ -135,7 +135,7 @@ TEST(GroupClaims, a_group_that_is_not_the_metadatas_is_named_with_both_ideas) {
       EXPECT_EQ(error->code(), Code::kLayoutMismatch);
       EXPECT_EQ(error->place().rank, ideas[r].rank);
       EXPECT_THAT(error->message(), HasSubstr("dp_group"));
-      EXPECT_THAT(error->message(), HasSubstr("by its metadata it"));
+      EXPECT_THAT(error->message(), HasSubstr("to its metadata it"));
     }
   }
 }

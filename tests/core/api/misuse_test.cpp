@@ -121,7 +121,7 @@ TEST_F(Misuse, a_number_that_is_no_dtype_is_refused) {
   for (const int number : {22, 255}) {
     const auto dtype = static_cast<DType>(number);
     const auto says =
-        AllOf(HasSubstr("USAGE: dtype: " + std::to_string(number)), HasSubstr("they are 0 to 21"));
+        AllOf(HasSubstr("USAGE: dtype: " + std::to_string(number)), HasSubstr("types are 0 to 21"));
     EXPECT_THAT(complaint([&] { static_cast<void>(name_of(dtype)); }), says);
     EXPECT_THAT(complaint([&] { static_cast<void>(size_of(dtype)); }), says);
   }

@@ -205,10 +205,10 @@ TEST_F(StateParts, what_can_not_be_part_of_a_state_is_refused) {
     });
   };
   EXPECT_THAT(adds({.offset = {0}, .extent = {2, 2}, .data = memory.data()}),
-              HasSubstr("another number of dimensions"));
+              HasSubstr("as many dimensions as the shape"));
   EXPECT_THAT(adds({.offset = {0, 0}, .extent = {2, 2}, .data = memory.data(), .strides = {2, -1}}),
               HasSubstr("none may be negative"));
-  EXPECT_THAT(adds({.offset = {0, 0}, .extent = {2, 2}}), HasSubstr("no memory is given"));
+  EXPECT_THAT(adds({.offset = {0, 0}, .extent = {2, 2}}), HasSubstr("no memory was passed"));
   EXPECT_THAT(adds({.offset = {0, 0}, .extent = {-2, 2}, .data = memory.data()}),
               HasSubstr("extent [-2, 2]"));
   EXPECT_EQ(adds({.offset = {2, 0}, .extent = {0, 2}}), "");
@@ -219,7 +219,7 @@ TEST_F(StateParts, what_can_not_be_part_of_a_state_is_refused) {
   EXPECT_THAT(complaint([&] { add(state_, "b", {}, {}); }), HasSubstr("already"));
   EXPECT_THAT(complaint([&] { state_.set_path("b", {}); }), HasSubstr("at least one step"));
   EXPECT_THAT(complaint([&] { save(job_, state_, {.directory = "run", .staging_bytes = 1024}); }),
-              HasSubstr("USAGE: staging_bytes: a save needs at least 4096, not 1024"));
+              HasSubstr("USAGE: staging_bytes: a save needs at least 4096 bytes, not 1024"));
   EXPECT_THAT(complaint([&] { static_cast<void>(state_.bytes("nowhere")); }),
               HasSubstr("NOT_FOUND"));
 }

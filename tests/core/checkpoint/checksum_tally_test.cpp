@@ -105,7 +105,7 @@ void add_switched_off(ChecksumTally& tally, const std::string& file, bool all) {
 TEST(ChecksumTally, a_note_says_which_records_have_no_checksums) {
   ChecksumTally every;
   add_switched_off(every, "f", true);
-  EXPECT_THAT(every.findings().at(0).message, StartsWith("all of 2 records have 0 for"));
+  EXPECT_THAT(every.findings().at(0).message, StartsWith("all of 2 records have 0 as"));
   ChecksumTally elements;
   add_switched_off(elements, "f", false);
   EXPECT_THAT(elements.findings().at(0).message, StartsWith("all of 1 records of elements have 0"));

@@ -24,7 +24,8 @@ TEST(LocateCheckpoint, those_below_are_named_the_highest_number_first) {
   const auto error = contracts::error_of([&] { Checkpoint::open(store, "runs"); });
   ASSERT_TRUE(error);
   EXPECT_EQ(error->code(), Code::kNotFound);
-  EXPECT_THAT(error->message(), testing::HasSubstr("are: b-10, b-009-x, b-9, b-1, a-2; name"));
+  EXPECT_THAT(error->message(),
+              testing::HasSubstr("checkpoints: b-10, b-009-x, b-9, b-1, a-2; name"));
 }
 
 std::optional<Error> refusal_of(Store& store, const std::string& path) {
@@ -62,17 +63,18 @@ TEST(LocateCheckpoint, a_tracker_that_names_nothing_lists_the_iterations_that_ar
   const contracts::TemporaryDirectory directory;
   PosixStore store(directory.path());
   write_durably(store, "latest_checkpointed_iteration.txt", as_bytes("30"));
-  EXPECT_THAT(refusal_of(store, "")->message(),
-              testing::HasSubstr("iter_0000030, which is not there; no other iteration is there"));
+  EXPECT_THAT(
+      refusal_of(store, "")->message(),
+      testing::HasSubstr("iter_0000030, which does not exist; there is no other iteration"));
   for (const std::string name : {"iter_0000010", "iter_0000020", "release", "other"}) {
     store.make_directory(name);
     write_durably(store, name + "/.metadata", as_bytes("x"));
   }
   store.make_directory("iter_0000030");
   store.make_directory("iter_0000040");
-  EXPECT_THAT(refusal_of(store, "")->message(),
-              testing::HasSubstr("holds no .metadata; there are: release, iter_0000020, "
-                                 "iter_0000010; name"));
+  EXPECT_THAT(
+      refusal_of(store, "")->message(),
+      testing::HasSubstr("has no .metadata; available: release, iter_0000020, iter_0000010; name"));
 }
 
 TEST(LocateCheckpoint, it_looks_as_far_below_a_job_as_trainers_save_or_says_how_far) {
@@ -86,13 +88,14 @@ TEST(LocateCheckpoint, it_looks_as_far_below_a_job_as_trainers_save_or_says_how_
     write_durably(store, job + "/" + below + "/.metadata", as_bytes("x"));
     const auto error = refusal_of(store, job);
     ASSERT_TRUE(error);
-    EXPECT_THAT(error->message(), testing::HasSubstr("these below it are: " + below)) << below;
+    EXPECT_THAT(error->message(), testing::HasSubstr("it contains these checkpoints: " + below))
+        << below;
   }
   store.make_directory("deep/1/2/3/4/5/6/7");
   write_durably(store, "deep/1/2/3/4/5/6/7/.metadata", as_bytes("x"));
   EXPECT_THAT(refusal_of(store, "deep")->message(),
-              testing::HasSubstr("none in the 6 directories up to 6 levels below it; there are "
-                                 "more, which were not looked at"));
+              testing::HasSubstr("none in the 6 directories up to 6 levels below it; deeper "
+                                 "directories were not searched"));
   store.make_directory("flat/1/2");
   EXPECT_THAT(refusal_of(store, "flat")->message(), testing::HasSubstr("and none below it"));
 }

@@ -316,7 +316,7 @@ const Spoiling kSpoilings[] = {
      Code::kTornFile, "extra field"},
     {"name_beyond_the_directory",
      [](SpoiledItem& item) { item.put(item.entry(6) + 28, short{30000}); }, Code::kTornFile,
-     "leaves the archive's directory"},
+     "extends beyond the archive's directory"},
     {"name_goes_up", [](SpoiledItem& item) { item.put_text(item.entry(4) + 46 + 8, "../etc"); },
      Code::kTornFile, "name"},
     {"name_without_folder",

@@ -48,11 +48,11 @@ TEST(BackendInfo, refuses_other_backends_by_name_and_what_is_no_json_by_place) {
        "another type"},
       {R"({"common_backend":"torch"})", Code::kTornFile, "missing"},
       {R"({"sharded_backend":"torch_dist","sharded_backend":"zarr"})", Code::kTornFile, "twice"},
-      {R"({"sharded_backend_version":1e999})", Code::kTornFile, "no JSON"},
+      {R"({"sharded_backend_version":1e999})", Code::kTornFile, "not a JSON document"},
       {R"(["sharded_backend"])", Code::kTornFile, "object"},
-      {"", Code::kTornFile, "no JSON"},
-      {R"({"sharded_backend":"torch_dist")", Code::kTornFile, "no JSON"},
-      {"{\"sharded_backend\":\"\xff\"}", Code::kTornFile, "no JSON"},
+      {"", Code::kTornFile, "not a JSON document"},
+      {R"({"sharded_backend":"torch_dist")", Code::kTornFile, "not a JSON document"},
+      {"{\"sharded_backend\":\"\xff\"}", Code::kTornFile, "not a JSON document"},
   };
   for (const Row& row : rows) {
     const Error error =

@@ -299,7 +299,7 @@ TEST(Metadata, a_path_of_the_planner_may_be_a_list_and_nothing_else_is_one) {
   for (const std::string& other : {"K\7"s, "N"s, "}"s, "\x8c\3abc"s}) {
     const Error error = error_after(metadata, tuple, other);
     EXPECT_EQ(error.code(), Code::kUnsupported) << error.what();
-    EXPECT_NE(error.message().find("no path"), std::string::npos) << error.what();
+    EXPECT_NE(error.message().find("not a path"), std::string::npos) << error.what();
   }
 }
 
@@ -315,7 +315,7 @@ TEST(Metadata, storage_meta_of_another_type_is_refused_because_torch_sets_an_att
     bytes.insert(at + key.size(), other + text("x"));
     const Error error = error_of([&] { read(to_bytes(bytes)); });
     EXPECT_EQ(error.code(), Code::kTornFile);
-    EXPECT_NE(error.message().find("storage_meta is no StorageMeta"), std::string::npos);
+    EXPECT_NE(error.message().find("storage_meta is not a StorageMeta"), std::string::npos);
   }
 }
 

@@ -76,7 +76,7 @@ TEST(Mesh, of_2_to_the_30_ranks_is_not_too_large) {
     }
     return "";
   };
-  EXPECT_EQ(refusal(1 << 15), "the axes multiply to 1073741824 and the mesh has 1 members");
+  EXPECT_EQ(refusal(1 << 15), "the axes multiply to 1073741824 but the mesh has 1 members");
   EXPECT_EQ(refusal((1 << 15) + 1), "a mesh of more than 2^30 ranks");
 }
 

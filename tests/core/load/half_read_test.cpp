@@ -108,7 +108,7 @@ TEST_P(HalfRead, a_tensor_that_the_older_checkpoint_lacks_refuses_the_load_in_ev
         ASSERT_TRUE(error) << name_of(mode);
         EXPECT_EQ(error->code(), Code::kNotStored) << error->what();
         EXPECT_EQ(error->place().key, "new");
-        EXPECT_THAT(error->what(), testing::HasSubstr("a newer checkpoint that was damaged has"));
+        EXPECT_THAT(error->what(), testing::HasSubstr("a newer checkpoint, which is damaged, has"));
         for (std::size_t t = 0; t < state.tensors.size(); ++t) {
           EXPECT_TRUE(job.all_of(t, kPoison)) << state.tensors[t].key;
         }

@@ -52,6 +52,15 @@ TEST(ObjectPlan, refusals_name_global_ranks) {
               AllOf(HasSubstr("LAYOUT_MISMATCH"), HasSubstr("[2] on rank 5 and [3] on rank 3")));
 }
 
+TEST(ObjectPlan, bytes_and_an_object_do_not_share_a_key_and_the_refusal_says_who_saves_which) {
+  const ObjectOffer bytes{"a/shard_0_1", 0, true};
+  const ObjectOffer object{"a/shard_0_1", 0};
+  EXPECT_THAT(refusal_of({{bytes}, {object}}),
+              HasSubstr("rank 5 saves bytes under this key, but rank 3 saves an object"));
+  EXPECT_THAT(refusal_of({{object}, {bytes}}),
+              HasSubstr("rank 3 saves bytes under this key, but rank 5 saves an object"));
+}
+
 TEST(ObjectPlan, what_is_no_shard_of_a_grid_is_refused) {
   for (const char* key : {"a", "a/shard_2_2", "a/shard_0.0_2", "a/shard_0.2_1.2"}) {
     EXPECT_THAT(refusal_of({{{key, 0}}}),
@@ -59,9 +68,9 @@ TEST(ObjectPlan, what_is_no_shard_of_a_grid_is_refused) {
         << key;
   }
   EXPECT_THAT(refusal_of({{{"a/shard_01_2", 0}, {"a/shard_1_2", 0}}}),
-              HasSubstr("two names stand for one shard"));
+              HasSubstr("two names refer to one shard"));
   EXPECT_THAT(refusal_of({{{"a/shard_0.0_4000000000000.4000000000000", 0}}}),
-              HasSubstr("no object has a grid of"));
+              HasSubstr("an object can't have a grid of"));
 }
 
 TEST(ObjectPlan, eight_absent_shards_are_named) {

@@ -78,8 +78,9 @@ TEST(CallDeadline, deadline_names_what_was_waited_for_and_who_waited) {
   const auto error = error_of([&] { deadline.until([] { return false; }); });
   ASSERT_TRUE(error);
   EXPECT_EQ(error->code(), Code::kDeadline);
-  EXPECT_EQ(error->message(),
-            "barrier #7 of group {4 1 2}: no answer in time; a member died, hangs or is slow");
+  EXPECT_EQ(
+      error->message(),
+      "barrier #7 of group {4 1 2}: no answer in time; a member has died, is hanging or is slow");
   EXPECT_EQ(error->place().rank, GlobalRank{1});
   EXPECT_GT(clock.now, 55 * kMs);
   EXPECT_LT(clock.now, 70 * kMs);

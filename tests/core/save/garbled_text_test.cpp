@@ -30,7 +30,7 @@ std::vector<GarbledRow> garbled_rows(const std::string& text) {
     };
   };
   return {
-      {"the object has a text that is not UTF-8", in_object(text)},
+      {"the object has a string that is not UTF-8", in_object(text)},
       {"['a'][1] is 'a\\xff.yaml'", in_object(Dict{{"a", List{1, text}}})},
       {"['a'].keys() is ", in_object(Dict{{"a", Dict{{text, 1}}}})},
       {"[0] is ", in_object(Tuple{{Set{{text}}}})},
@@ -46,7 +46,7 @@ std::vector<GarbledRow> garbled_rows(const std::string& text) {
        [text](Kit& kit) {
          if (kit.rank() == 1) kit.object(kit.note()).key = text;
        }},
-      {"the common state has a text that is not UTF-8, which no pickle can hold: ['run']['name']",
+      {"the common state has a string that is not UTF-8, which no pickle can hold: ['run']['name']",
        [text](Kit& kit) {
          kit.state.common = Dict{{"iteration", 2}, {"run", Dict{{"name", text}}}};
        }},

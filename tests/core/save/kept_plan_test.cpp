@@ -251,7 +251,7 @@ TEST(KeptPlan, every_change_on_every_rank_is_seen_and_named_and_planned_for) {
       EXPECT_EQ(all[2].planned, Planned::kReused) << row;
       EXPECT_EQ(all[3].planned, Planned::kReplanned) << row;
       std::vector<std::string> log = change.log(at);
-      log.insert(log.begin(), "plans are made again");
+      log.insert(log.begin(), "the save is planned again");
       EXPECT_EQ(all[3].log, log) << row;
       EXPECT_EQ(all[4].planned, Planned::kReused) << row;
       EXPECT_EQ(all[5].log, kUsedAgain) << row;
@@ -295,7 +295,7 @@ TEST(KeptPlan, a_rank_that_lost_it_makes_all_plan_again) {
     expect_bytes_of_fresh_plans(directory.path(), world, saves);
     EXPECT_EQ(all[3].planned, Planned::kReplanned);
     EXPECT_EQ(std::count(all[3].log.begin(), all[3].log.end(),
-                         "ranks do not keep the same plan, or do not share one common state"),
+                         "ranks keep different plans, or their common states differ"),
               1);
     EXPECT_EQ(all[4].planned, Planned::kReused);
   }

@@ -40,7 +40,7 @@ TEST(ModuleValues, that_no_load_could_use_are_errors_of_their_module) {
   EXPECT_EQ(findings[0].severity, Severity::kError);
   EXPECT_EQ(findings[0].code, Code::kLoadRejected);
   EXPECT_EQ(findings[0].key, kGroups);
-  EXPECT_THAT(findings[0].message, HasSubstr("module a: its param_groups: it is no list"));
+  EXPECT_THAT(findings[0].message, HasSubstr("module a: its param_groups: it is not a list"));
 }
 
 TEST(ModuleValues, that_are_right_say_nothing_and_give_the_sharding_type) {

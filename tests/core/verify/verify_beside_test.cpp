@@ -65,7 +65,7 @@ TEST(Verify, PlainDcpMayHaveFilesOfTheUsersOwnBesideIt) {
     const VerifyReport report = verify_in(copy.store);
     EXPECT_EQ(report.verdict(), VerifyVerdict::kWhole) << name << '\n' << words_of(report);
     EXPECT_EQ(count_of(report.findings, Severity::kWarning), 0U) << words_of(report);
-    EXPECT_THAT(words_of(report), AllOf(HasSubstr("passed over"), HasSubstr(name)));
+    EXPECT_THAT(words_of(report), AllOf(HasSubstr("skipped"), HasSubstr(name)));
     EXPECT_FALSE(report.manifest);
     Checkpoint checkpoint = Checkpoint::open(copy.store, "ckpt");
     EXPECT_FALSE(checkpoint.common());
@@ -125,11 +125,11 @@ TEST(Verify, PlannerDataThatDisagreesWithTheKeysIsAWarning) {
   };
   const Row rows[] = {
       {"no path for keys", [](auto& planner) { planner.pop_back(); }},
-      {"keys that are not there",
+      {"keys that do not exist",
        [](auto& planner) {
          planner.push_back({"gone", {std::string("gone")}});
        }},
-      {"paths of other names", [](auto& planner) { planner[0].path = {std::string("other")}; }},
+      {"paths with other names", [](auto& planner) { planner[0].path = {std::string("other")}; }},
       {"two keys one path", [](auto& planner) { planner[0].path = planner[1].path; }},
   };
   for (const Row& row : rows) {

@@ -98,9 +98,9 @@ TEST(CheckStorage, FilesAreThereAndItemsLieInThemWithoutOverlap) {
        19,
        {0, 10},
        {10, 10},
-       "claims 10 bytes from here, and the file ends at 19"},
+       "claims 10 bytes from here, but the file ends at 19"},
       {"offset beyond all numbers", 20, {0, 10}, {far, far}, "the file ends at 20"},
-      {"no file", std::nullopt, {0, 10}, {10, 10}, "keeps 2 items in it"},
+      {"no file", std::nullopt, {0, 10}, {10, 10}, "contains 2 items"},
       {"overlap by one byte", 20, {0, 11}, {10, 10}, "overlap those of a"},
       {"same bytes twice", 20, {0, 10}, {0, 10}, "overlap"},
   };

@@ -144,7 +144,7 @@ TEST(Verify, ItemsInBytesOfOthersAreReadUntilAsMuchIsReadAgainAsTheFileHas) {
     written.write("ckpt/.metadata", write_metadata(metadata));
     PosixStore store(written.path());
     const std::string words = words_of(verify_at(store, "ckpt").findings);
-    EXPECT_EQ(words.find("1 items in bytes of others were not read") != words.npos, key == "e")
+    EXPECT_EQ(words.find("1 items that overlap others were not read") != words.npos, key == "e")
         << words;
   }
 }
@@ -181,10 +181,11 @@ TEST(Verify, LeftoversOfCrashedSavesAreNotedIfTheyCarryTheMark) {
   EXPECT_TRUE(report.whole());
   std::vector<std::string> named;
   for (const auto& finding : report.findings) named.push_back(finding.message);
-  EXPECT_THAT(named, ::testing::ElementsAre(
-                         "left by a save that did not finish, safe to remove while no save runs: "
-                         "ckpt.saving-" +
-                         kToken));
+  EXPECT_THAT(
+      named,
+      ::testing::ElementsAre(
+          "left by an unfinished save; safe to remove while no save is running: ckpt.saving-" +
+          kToken));
 }
 
 // torch 2.15 writes the objects first, then one safetensors file of all tensors. The range of each
@@ -230,12 +231,14 @@ TEST(Verify, WhatAWriterAtWorkMadeIsNoLeftover) {
     put(copy.path("ckpt" + suffix + kToken), mark_of(kToken));
     auto lock = copy.store.lock("ckpt");
     const std::string words = words_of(verify_at(copy.store, "ckpt").findings);
-    EXPECT_THAT(words, HasSubstr("being written, not left over; keep it: ckpt" + suffix + kToken));
+    EXPECT_THAT(words,
+                HasSubstr("still being written, not a leftover; keep it: ckpt" + suffix + kToken));
     EXPECT_THAT(words, HasSubstr("process " + std::to_string(::getpid())));
     EXPECT_THAT(words, Not(HasSubstr("safe to remove")));
     lock.reset();
     const std::string after = words_of(verify_at(copy.store, "ckpt").findings);
-    EXPECT_THAT(after, HasSubstr("safe to remove while no save runs: ckpt" + suffix + kToken));
+    EXPECT_THAT(after,
+                HasSubstr("safe to remove while no save is running: ckpt" + suffix + kToken));
   }
 }
 
@@ -248,7 +251,7 @@ TEST(Verify, TheOnlyCopyIsNeverCalledSafeToRemove) {
   const VerifyReport report = verify_at(copy.store, "ckpt");
   EXPECT_TRUE(report.whole()) << words_of(report.findings);
   const std::string words = words_of(report.findings);
-  EXPECT_THAT(words, HasSubstr("safe to remove while no save runs: iter_0000030.saving-"));
+  EXPECT_THAT(words, HasSubstr("safe to remove while no save is running: iter_0000030.saving-"));
   EXPECT_THAT(words, Not(HasSubstr("iter_0000020.replaced")));
   EXPECT_THAT(words, HasSubstr("the only copy"));
 }
@@ -267,7 +270,7 @@ TEST(Verify, WhatMadeWayIsSafeToRemoveOnceItsSuccessorWasConfirmed) {
     EXPECT_THAT(before, HasSubstr("keep it: ckpt" + suffix));
     std::filesystem::remove(copy.path("ckpt") / mark_of(kToken));
     const std::string words = words_of(verify_at(copy.store, "ckpt").findings);
-    EXPECT_THAT(words, HasSubstr("safe to remove while no save runs: ckpt" + suffix));
+    EXPECT_THAT(words, HasSubstr("safe to remove while no save is running: ckpt" + suffix));
     EXPECT_THAT(words, Not(HasSubstr("keep it")));
   }
 }
@@ -347,7 +350,8 @@ TEST(Verify, AManifestThatDisagreesIsAnError) {
   const VerifyReport report = verify_at(copy.store, "ckpt");
   EXPECT_EQ(count_of(report.findings, Severity::kError), 2U) << words_of(report.findings);
   EXPECT_THAT(words_of(report.findings), HasSubstr("its SHA-256 is not the one"));
-  EXPECT_THAT(words_of(report.findings), HasSubstr("integrity.json lists it, and it is not there"));
+  EXPECT_THAT(words_of(report.findings),
+              HasSubstr("integrity.json lists it, but it does not exist"));
 }
 
 TEST(Verify, AMegatronCheckpointWithoutItsCommonStateIsDamaged) {

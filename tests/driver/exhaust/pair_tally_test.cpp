@@ -70,7 +70,7 @@ TEST_F(PairTallyTest, an_object_that_is_lost_changed_or_of_another_layout_is_nam
   const StateDict right = stored_;
   const std::string key = right.objects.back().key;
   stored_.objects.pop_back();
-  expect_wrong(result(), "LOST_OBJECT", key + "/shard_0_1 was saved and delivered to no rank");
+  expect_wrong(result(), "LOST_OBJECT", key + "/shard_0_1 was saved but delivered to no rank");
   stored_ = right;
   stored_.objects.back().value = Value(std::int64_t{7});
   expect_wrong(result(), "LOST_OBJECT", key);
@@ -99,7 +99,7 @@ TEST_F(PairTallyTest, a_refusal_counts_if_the_rule_demands_it_of_all_ranks) {
   EXPECT_EQ(refused(demanded, {kMismatch, kMismatch}, 2).outcome, PairOutcome::kRefused);
   expect_wrong(refused(demanded, {kMismatch}, 2), "LAYOUT_MISMATCH", "1 of 2 ranks loaded it");
   expect_wrong(refused(demanded, {Error(Code::kIo, "x"), kMismatch}, 2), "IO",
-               "must be refused with LAYOUT_MISMATCH, and ended with IO");
+               "must be refused with LAYOUT_MISMATCH, but ended with IO");
   expect_wrong(refused({}, {kMismatch, kMismatch}, 2), "LAYOUT_MISMATCH", "it must load");
   expect_wrong(result(demanded), "LAYOUT_MISMATCH", "1 of 1 ranks loaded it");
 }

@@ -60,7 +60,7 @@ std::string said_of_common(void (*change)(Value& common)) { return said_after({.
 
 TEST(RankJudge, finds_a_common_state_of_a_step_that_nobody_saved__dp2) {
   const auto said = said_of_common([](Value& common) { entry_of(common, "iteration") = Value(9); });
-  EXPECT_TRUE(has(said, "the job is at step 9 and no save was made there")) << said;
+  EXPECT_TRUE(has(said, "the job is at step 9 but no save was made there")) << said;
 }
 
 TEST(RankJudge, finds_an_entry_of_the_common_state_that_is_not_what_was_saved__dp2) {
@@ -162,9 +162,9 @@ TEST(RankJudge, finds_a_save_of_something_else_than_the_job_holds__dp2) {
   sim::Policies policies;
   policies.job.saved = with_zeros;
   const auto said = said_in(rig.run(0, policies));
-  EXPECT_TRUE(has(said,
-                  "STALE_BYTES | STALE_BYTES: what is handed to the save of step 1 is not "
-                  "what the job holds"))
+  EXPECT_TRUE(has(
+      said,
+      "STALE_BYTES | STALE_BYTES: what is passed to the save of step 1 is not what the job holds"))
       << said;
 }
 

@@ -56,7 +56,7 @@ TEST(Needs, AreVersionSpecifiers) {
       EXPECT_EQ(why_not(fits), "") << fits;
     }
     for (const char* other : {"2.14.0", ">=2.16", "<2", "~=2.14.0", "2.15.1+cu132", "2.15.0,>=3"}) {
-      EXPECT_THAT(why_not(other), HasSubstr("is needed and " + std::string(here) + " is here"))
+      EXPECT_THAT(why_not(other), HasSubstr("is needed but " + std::string(here) + " is installed"))
           << other;
     }
   }
@@ -64,8 +64,8 @@ TEST(Needs, AreVersionSpecifiers) {
 
 TEST(Needs, NameWhatIsMissingOrNoSpecifier) {
   if (!has_specifiers()) GTEST_SKIP() << "python3 has neither packaging nor pip";
-  EXPECT_THAT(why_not(">=2.4"), HasSubstr("engine-x >=2.4 is needed and there is none"));
-  EXPECT_THAT(why_not("newest"), HasSubstr("'newest', which is no version specifier"));
+  EXPECT_THAT(why_not(">=2.4"), HasSubstr("engine-x >=2.4 is needed but not installed"));
+  EXPECT_THAT(why_not("newest"), HasSubstr("'newest', which is not a version specifier"));
 }
 
 }  // namespace

@@ -120,7 +120,7 @@ TEST(ProgramRun, FailsWhereAFailureWasExpectedAndIsInconclusiveWhereNothingWasCo
   conclude(run.plan, {}, result);
   EXPECT_EQ(result.verdict, reports::Verdict::kFail);
   EXPECT_EQ(result.code, "VERDICT_DISAGREEMENT");
-  EXPECT_EQ(result.reason, "it was to fail with LOST_OBJECT, and nothing was found");
+  EXPECT_EQ(result.reason, "it should have failed with LOST_OBJECT, but nothing was found");
 }
 
 TEST(ProgramFailure, HasAllFindingsInEveryOutput) {

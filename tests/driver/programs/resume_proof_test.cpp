@@ -248,7 +248,7 @@ TEST(ResumeProof, RefusesALayoutThatIsNotTheWorld) {
   for (auto* files : {&runs.told.first, &runs.told.second, &runs.told.control}) {
     change(*files, R"({"dp":2})", R"({"dp":4})");
   }
-  expect_doubt(runs, "has 2 ranks, and its layout has not");
+  expect_doubt(runs, "has 2 ranks, but its layout does not");
   Runs inside;
   for (auto* files : {&inside.told.first, &inside.told.second, &inside.told.control}) {
     change(*files, R"({"dp":2})", R"({"dp":2,"ep":2})");
@@ -258,7 +258,7 @@ TEST(ResumeProof, RefusesALayoutThatIsNotTheWorld) {
   for (auto* files : {&beyond.told.first, &beyond.told.second, &beyond.told.control}) {
     change(*files, R"({"dp":2})", R"({"dp":2,"ep":4})");
   }
-  expect_doubt(beyond, "has 2 ranks, and its layout has not");
+  expect_doubt(beyond, "has 2 ranks, but its layout does not");
 }
 
 TEST(ResumeProof, FindsALifeThatASignalEnded) {
@@ -278,7 +278,7 @@ TEST(ResumeProof, RefusesAPipeInThePlaceOfAFile) {
     ASSERT_EQ(::mkfifo(file.c_str(), 0600), 0);
     const auto result = prove_resume(runs.folders);
     EXPECT_EQ(result.verdict, reports::Verdict::kInconclusive);
-    EXPECT_THAT(result.reason, HasSubstr("life0-rank1.jsonl is no regular file"));
+    EXPECT_THAT(result.reason, HasSubstr("life0-rank1.jsonl is not a regular file"));
   }
 }
 
@@ -288,13 +288,13 @@ TEST(ResumeProof, SaysThatTheSeedsDiffer) {
   const auto result = runs.prove();
   EXPECT_EQ(result.verdict, reports::Verdict::kPass) << result.reason;
   EXPECT_THAT(result.ranks.front().excused,
-              ::testing::Contains("seed: 1 in life 0, and in the uninterrupted run 2"));
+              ::testing::Contains("seed: 1 in life 0, but in the uninterrupted run 2"));
 }
 
 TEST(ResumeProof, SeesALifeThatIsNotTheOneOfItsFile) {
   Runs runs;
   change(runs.told.control, R"("life":0)", R"("life":7)");
-  expect_doubt(runs, "life0-rank0.jsonl is of another life, rank, world or layout");
+  expect_doubt(runs, "life0-rank0.jsonl belongs to another life, rank, world or layout");
   Runs resumed;
   change(resumed.told.second, R"("life":1)", R"("life":7)");
   EXPECT_EQ(resumed.prove().code, "LAYOUT_MISMATCH");
@@ -355,7 +355,7 @@ TEST(VerificationCard, IsNotVerifiedIfNoLossIsANumber) {
 reports::Report report_of(reports::ScenarioResult result) {
   reports::Report report;
   report.started = "2026-02-03T04:05:06Z";
-  report.not_claimed = {"what the checkpoints hold: they were not given"};
+  report.not_claimed = {"what the checkpoints contain: they were not given"};
   result.replay = "reprise resume-proof a b";
   report.verdict = result.verdict;
   report.scenarios.push_back(std::move(result));

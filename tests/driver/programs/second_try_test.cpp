@@ -26,7 +26,7 @@ reports::ScenarioResult result_of(Verdict verdict, const std::string& code = "",
 
 ProgramTry ended_at_its_deadline(bool progressing) {
   ProgramTry first{.result = result_of(progressing ? Verdict::kInconclusive : Verdict::kFail,
-                                       "HANG", "life 1: rank 0 was not finished after 2 s"),
+                                       "HANG", "life 1: rank 0 did not finish within 2 s"),
                    .at_deadline = true,
                    .progressing = progressing};
   first.result.seconds = 2.5;
@@ -36,10 +36,10 @@ ProgramTry ended_at_its_deadline(bool progressing) {
 TEST(SecondTry, PassesAfterATryThatWasOnlySlow) {
   const auto result = settle_second_try(ended_at_its_deadline(true), result_of(Verdict::kPass));
   EXPECT_EQ(result.verdict, Verdict::kPass);
-  EXPECT_EQ(result.diagnosis, "passed at its second try");
+  EXPECT_EQ(result.diagnosis, "passed on its second try");
   ASSERT_EQ(result.earlier_tries.size(), 1U);
   EXPECT_EQ(result.earlier_tries[0].code, "HANG");
-  EXPECT_EQ(result.earlier_tries[0].reason, "life 1: rank 0 was not finished after 2 s");
+  EXPECT_EQ(result.earlier_tries[0].reason, "life 1: rank 0 did not finish within 2 s");
   EXPECT_EQ(result.earlier_tries[0].seconds, 2.5);
 }
 
@@ -47,9 +47,9 @@ TEST(SecondTry, IsInconclusiveAfterATryThatMayHaveHung) {
   const auto result = settle_second_try(ended_at_its_deadline(false), result_of(Verdict::kPass));
   EXPECT_EQ(result.verdict, Verdict::kInconclusive);
   EXPECT_EQ(result.code, "HANG");
-  EXPECT_EQ(result.reason,
-            "passed at its second try, and may hang at times: life 1: rank 0 was not finished "
-            "after 2 s");
+  EXPECT_EQ(
+      result.reason,
+      "passed on its second try, and may hang at times: life 1: rank 0 did not finish within 2 s");
   ASSERT_TRUE(result.failure);
   EXPECT_EQ(result.failure->life, 1U) << "the place of the first";
   EXPECT_EQ(result.earlier_tries.size(), 1U);
@@ -62,7 +62,7 @@ TEST(SecondTry, ShowsTheSecondIfItDoesNotPassEither) {
     EXPECT_EQ(result.verdict, Verdict::kFail);
     EXPECT_EQ(result.code, "LOST_OBJECT");
     EXPECT_EQ(result.earlier_tries.size(), 1U);
-    EXPECT_THAT(to_block(result), HasSubstr("earlier try:  HANG: life 1: rank 0 was not"));
+    EXPECT_THAT(to_block(result), HasSubstr("earlier try:  HANG: life 1: rank 0 did not"));
   }
 }
 
@@ -81,13 +81,13 @@ TEST(ProgramLife, SaysWhyTheWitnessOfARankCannotBeRead) {
   EXPECT_EQ(said({.exit_code = 1}), "") << "its exit code says enough";
   std::filesystem::create_directory(file);
   EXPECT_EQ(said({}),
-            "ORACLE_VACUOUS: life0-rank0.jsonl is no regular file, so it can't be a witness");
+            "ORACLE_VACUOUS: life0-rank0.jsonl is not a regular file, so it can't be a witness");
   std::filesystem::remove(file);
   const std::string whole = start_line(0, 0) + kDone;
   std::ofstream(file) << whole;
   EXPECT_EQ(said({}), "");
   std::ofstream(file, std::ios::app) << "{\"what\":";
-  EXPECT_EQ(said({}), "TORN_FILE: life0-rank0.jsonl ends with a part of a line");
+  EXPECT_EQ(said({}), "TORN_FILE: life0-rank0.jsonl ends in the middle of a line");
   EXPECT_EQ(said({.exit_code = 137}), "") << "a signal ended it";
   std::ofstream(file) << "no json\n";
   EXPECT_THAT(said({}), testing::StartsWith("TORN_FILE: life0-rank0.jsonl"));

@@ -49,7 +49,7 @@ TEST(CommandJudge, FindsWhatTheCommandChanged) {
 TEST(CommandJudge, SaysWhetherADeadlineEndedTheCommand) {
   for (const bool late : {false, true}) {
     Rewritten run;
-    run.life.complaint = "the command was not finished";
+    run.life.complaint = "the command did not finish";
     run.life.ends = {{.exit_code = 3, .timed_out = late}};
     WitnessFindings findings;
     judge_command(1, run.life, findings);

@@ -32,11 +32,11 @@ void lose_at_end(std::vector<std::string>& files, const std::string& key) {
 TEST(Contradictions, FindsATensorThatTheEndLacks) {
   RecordedRun run;
   lose_at_end(run.files.second, "b");
-  EXPECT_THAT(run.first(), StartsWith("LOST_OBJECT: life 1, at the end: b is held by no rank, and "
+  EXPECT_THAT(run.first(), StartsWith("LOST_OBJECT: life 1, at the end: b is held by no rank, but "
                                       "the uninterrupted run holds it"));
   RecordedRun other;
   lose_at_end(other.files.control, "b");
-  EXPECT_THAT(other.first(), HasSubstr("b is held, and the uninterrupted run lacks it"));
+  EXPECT_THAT(other.first(), HasSubstr("b is held, but the uninterrupted run lacks it"));
 }
 
 TEST(Contradictions, WantsTensorsAtTheEnd) {
@@ -49,7 +49,7 @@ TEST(Contradictions, WantsTensorsAtTheEnd) {
       text.erase(from, text.find(R"(],"objects")", from) - from);
     }
   }
-  EXPECT_THAT(run.first(), HasSubstr("the ranks tell of no tensor at the end"));
+  EXPECT_THAT(run.first(), HasSubstr("the ranks report no tensors at the end"));
 }
 
 /// Replaces a text in what a rank tells of its end.
@@ -72,7 +72,7 @@ TEST(Contradictions, FindsARankThatHoldsAnotherCopyAtTheEnd) {
   EXPECT_THAT(control.first(), HasSubstr("the uninterrupted run can't be compared with"));
   EXPECT_EQ(first_failure(control.judged()), nullptr);
   change_end(control.files.first[1], right, hex(std::uint64_t{8}));
-  EXPECT_THAT(control.first(), HasSubstr("; so it is in the uninterrupted run, too"));
+  EXPECT_THAT(control.first(), HasSubstr("; the uninterrupted run has the same problem"));
   EXPECT_EQ(first_failure(control.judged()), nullptr) << "no save or load is to blame";
 }
 
@@ -156,7 +156,7 @@ TEST(Contradictions, SaysIfNobodyWaitedForASaveThatLeftNothing) {
     auto& text = run.files.second[static_cast<std::size_t>(rank)];
     put(text, state_line("end", rank, 3), state_line("save", rank, 3) + state_line("end", rank, 3));
   }
-  EXPECT_THAT(run.first(), HasSubstr("nobody waited for the save of step 3"));
+  EXPECT_THAT(run.first(), HasSubstr("nothing waited for the save of step 3"));
   EXPECT_EQ(first_failure(run.judged()), nullptr);
   run.stored.push_back(stored_at(3));
   EXPECT_EQ(run.first(), "");
@@ -188,7 +188,7 @@ TEST(Contradictions, TellsASlowLifeFromOneThatHangs) {
                                    [](const auto& f) { return f.code == passed_on::kHang; });
     ASSERT_NE(hang, findings.end());
     EXPECT_EQ(hang->inconclusive, progressing);
-    EXPECT_THAT(hang->text, HasSubstr("not finished after 120 s (trainer.yaml: seconds)"));
+    EXPECT_THAT(hang->text, HasSubstr("did not finish within 120 s (trainer.yaml: seconds)"));
     EXPECT_EQ(hang->step, 3);
   }
 }

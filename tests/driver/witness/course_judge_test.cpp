@@ -31,12 +31,12 @@ TEST(CourseJudge, FindsEachDifferenceBetweenTheEnds) {
     bool of_control = false;  ///< true if the end of the uninterrupted run is changed
   };
   const std::vector<Row> rows = {
-      {"DTYPE_DRIFT", "at the end: w has another dtype than in the uninterrupted run",
+      {"DTYPE_DRIFT", "at the end: w has a different dtype than in the uninterrupted run",
        R"("key":"w","dtype":"int32")", R"("key":"w","dtype":"float32")"},
-      {"SHAPE_DRIFT", "at the end: w has another shape than in the uninterrupted run",
+      {"SHAPE_DRIFT", "at the end: w has a different shape than in the uninterrupted run",
        R"("key":"w","dtype":"int32","shape":[4])", R"("key":"w","dtype":"int32","shape":[5])"},
       {"LOST_OBJECT", "at the end: cursor is held by no rank", kCursor, ""},
-      {"ORACLE_VACUOUS", "cursor is held, and the uninterrupted run lacks it", kCursor, "", true},
+      {"ORACLE_VACUOUS", "cursor is held, but the uninterrupted run lacks it", kCursor, "", true},
       {"TRAJECTORY_DIVERGENCE", "at the end: cursor differs from the uninterrupted run",
        hex(std::uint64_t{3}), hex(std::uint64_t{7})},
   };

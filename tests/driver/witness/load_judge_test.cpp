@@ -24,7 +24,7 @@ TEST(LoadJudge, FindsATensorThatNobodyHasAfterTheLoad) {
                 R"(,{"key":"b","dtype":"int32","shape":[4],"boxes":[)" +
                     box_json(0, kRows, digest_of_rows("b", 0, kRows, 2)) + R"(],"holders":2})",
                 "");
-  EXPECT_TRUE(run.found("LOST_OBJECT", "b is in the checkpoint of step 2 and nobody has it"))
+  EXPECT_TRUE(run.found("LOST_OBJECT", "b is in the checkpoint of step 2 but no rank has it"))
       << run.all();
 }
 
@@ -39,7 +39,7 @@ TEST(LoadJudge, FindsAnotherShape) {
   RecordedRun run;
   change_loaded(run, R"("key":"b","dtype":"int32","shape":[4])",
                 R"("key":"b","dtype":"int32","shape":[5])");
-  EXPECT_TRUE(run.found("SHAPE_DRIFT", "after the load of step 2, b has another shape"))
+  EXPECT_TRUE(run.found("SHAPE_DRIFT", "after the load of step 2, b has a different shape"))
       << run.all();
 }
 

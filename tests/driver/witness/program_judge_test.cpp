@@ -141,7 +141,7 @@ TEST(ProgramJudge, FindsAnObjectOfOneShard) {
   run.stored[0].objects = {"cursor/shard_0_2", "cursor/shard_1_2"};
   EXPECT_EQ(run.first(), "");
   run.stored[0].objects = {"cursor/shard_0_2"};
-  EXPECT_THAT(run.first(), HasSubstr("cursor/shard_1_2 is held and not stored"));
+  EXPECT_THAT(run.first(), HasSubstr("cursor/shard_1_2 is held but not stored"));
 }
 
 /// A run whose object belongs to a rank's place in the layout, and whose second life has another
@@ -227,7 +227,7 @@ TEST(ProgramJudge, ListsAllUntoldKeysByTheirCommonPrefix) {
   for (const char* key : {"optim.groups.0.lr", "optim.groups.1.lr", "sched"}) {
     run.stored[0].objects.insert(key);
   }
-  EXPECT_THAT(run.first(), HasSubstr("holds 3 keys that no rank told of: optim (2), sched;"));
+  EXPECT_THAT(run.first(), HasSubstr("holds 3 keys that no rank reported: optim (2), sched;"));
   // An unreported key (no rank reported it) is listed in full if a rank reported another key with
   // the same prefix.
   run.stored[0].tensors["w.rest.a"] = run.stored[0].tensors["w"];
@@ -280,7 +280,7 @@ TEST(ProgramJudge, FindsALoadOfAStepThatNobodySaved) {
 TEST(ProgramJudge, HoldsTheLoadedStepAgainstThePlan) {
   RecordedRun run;
   run.plan.expect.loaded_step = 3;
-  EXPECT_THAT(run.first(), HasSubstr("the loaded step was to be 3 and is 2"));
+  EXPECT_THAT(run.first(), HasSubstr("the loaded step should be 3 and is 2"));
 }
 
 TEST(ProgramJudge, ComparesMetricsBitForBit) {
@@ -330,7 +330,7 @@ TEST(ProgramJudge, FindsASampleLeftOut) {
 TEST(ProgramJudge, HoldsRanksToTheirExitCode) {
   RecordedRun run;
   run.plan.lives[0].exit = 16;
-  EXPECT_THAT(run.first(), HasSubstr("was to end with 16 and ended with 0"));
+  EXPECT_THAT(run.first(), HasSubstr("should have ended with 16 but ended with 0"));
 }
 
 TEST(ProgramJudge, WantsADoneWitness) {
@@ -342,7 +342,7 @@ TEST(ProgramJudge, WantsADoneWitness) {
 TEST(ProgramJudge, WantsEachSaveToBeTold) {
   RecordedRun run;
   run.plan.lives[0].steps.push_back({ProgramDoes::kSave});
-  EXPECT_THAT(run.first(), HasSubstr("the plan has 2 saves, and the ranks tell of 1"));
+  EXPECT_THAT(run.first(), HasSubstr("the plan has 2 saves, but the ranks report 1"));
 }
 
 TEST(ProgramJudge, WantsThePlannedKill) {
@@ -350,7 +350,7 @@ TEST(ProgramJudge, WantsThePlannedKill) {
   run.plan.lives[0].kill = ProgramKill{1, "save.write", 1};
   const auto findings = run.judged();
   ASSERT_FALSE(findings.empty());
-  EXPECT_THAT(findings.front().text, HasSubstr("the kill of rank 1 in save.write never came"));
+  EXPECT_THAT(findings.front().text, HasSubstr("the kill of rank 1 in save.write never happened"));
   EXPECT_TRUE(findings.front().inconclusive);
 }
 
@@ -391,9 +391,9 @@ RecordedRun run_of_two_saves() {
 TEST(ProgramJudge, WantsEachPlannedStep) {
   RecordedRun run;
   run.plan.lives[1].steps = {{ProgramDoes::kTrain, 2}};
-  EXPECT_THAT(run.first(), HasSubstr("the plan has 2 steps, and rank 0 tells of 1"));
+  EXPECT_THAT(run.first(), HasSubstr("the plan has 2 steps, but rank 0 reports 1"));
   run.plan.lives[1].exit = 16;  // the life may end before its last step, but must exit with 16
-  EXPECT_THAT(run.first(), HasSubstr("was to end with 16"));
+  EXPECT_THAT(run.first(), HasSubstr("should have ended with 16"));
 }
 
 TEST(ProgramJudge, WantsTheLossOfEachStep) {
@@ -401,26 +401,26 @@ TEST(ProgramJudge, WantsTheLossOfEachStep) {
   for (auto* files : {&run.files.second, &run.files.control}) {
     put_all(*files, R"("loss":"0x1.3p+0",)", "");
   }
-  EXPECT_THAT(run.first(), HasSubstr("life 1: no rank tells the loss of step 3"));
+  EXPECT_THAT(run.first(), HasSubstr("life 1: no rank reports the loss of step 3"));
 }
 
 TEST(ProgramJudge, WantsTheStateAtTheEnd) {
   RecordedRun run;
   put(run.files.second[1], state_line("end", 1, 3), "");
-  EXPECT_THAT(run.first(), HasSubstr("not all ranks tell what they hold at the end"));
+  EXPECT_THAT(run.first(), HasSubstr("not all ranks report what they hold at the end"));
 }
 
 TEST(ProgramJudge, WantsTheOtherRunToTellTheSame) {
   RecordedRun run;
   put_all(run.files.control, R"("lr":"0x1p-3",)", "");
-  EXPECT_THAT(run.first(), HasSubstr("life 0, step 3: the lr is told only in this life"));
+  EXPECT_THAT(run.first(), HasSubstr("life 0, step 3: the lr is reported only in this life"));
   RecordedRun shorter;
   for (std::int64_t rank = 0; rank < 2; ++rank) {
     auto& text = shorter.files.control[static_cast<std::size_t>(rank)];
     put(text, step_line(rank, 3), "");
     put(text, state_line("end", rank, 3), state_line("end", rank, 2));
   }
-  EXPECT_THAT(shorter.first(), HasSubstr("the samples of step 3 are told only in life 0"));
+  EXPECT_THAT(shorter.first(), HasSubstr("the samples of step 3 are reported only in life 0"));
 }
 
 TEST(ProgramJudge, FindsALoadOfAnOldCheckpoint) {
@@ -431,7 +431,7 @@ TEST(ProgramJudge, FindsALoadOfAnOldCheckpoint) {
     auto& text = run.files.second[static_cast<std::size_t>(rank)];
     put(text, state_line("loaded", rank, 2), state_line("loaded", rank, 1));
   }
-  EXPECT_THAT(run.first(), StartsWith("STALE_BYTES: life 1: it loaded step 1, and the checkpoint "
+  EXPECT_THAT(run.first(), StartsWith("STALE_BYTES: life 1: it loaded step 1, but the checkpoint "
                                       "of step 2 is newer and whole"));
   run.plan.expect.loaded_step = 1;
   EXPECT_THAT(run.first(), ::testing::Not(HasSubstr("is newer"))) << "the scenario wants step 1";
@@ -480,7 +480,7 @@ TEST(ProgramJudge, JudgesEachLoadOfALife) {
   RecordedRun run;
   run.plan.lives[1].steps = {
       {ProgramDoes::kTrain, 1}, {ProgramDoes::kLoad}, {ProgramDoes::kTrain, 1}};
-  EXPECT_THAT(run.first(), HasSubstr("the plan has 2 loads, and the ranks tell of 1"));
+  EXPECT_THAT(run.first(), HasSubstr("the plan has 2 loads, but the ranks report 1"));
   for (std::int64_t rank = 0; rank < 2; ++rank) {
     auto& text = run.files.second[static_cast<std::size_t>(rank)];
     put(text, step_line(rank, 3),
@@ -510,11 +510,11 @@ TEST(ProgramJudge, LetsALifeLoadWhatItSaved) {
 TEST(ProgramJudge, WantsTheRerunFault) {
   RecordedRun run;
   run.plan.lives[0].rerun = ProgramRerun{.iteration = 2, .rank = 1};
-  EXPECT_THAT(run.first(), HasSubstr("the rerun fault of step 2 never came"));
+  EXPECT_THAT(run.first(), HasSubstr("the rerun fault of step 2 never happened"));
   const std::string phase = R"({"what":"phase","name":"rerun.fault","edge":"begin"})"
                             "\n";
   put(run.files.first[0], step_line(0, 2), phase + step_line(0, 2));
-  EXPECT_THAT(run.first(), HasSubstr("never came")) << "it came on another rank";
+  EXPECT_THAT(run.first(), HasSubstr("never happened")) << "it came on another rank";
   put(run.files.first[1], step_line(1, 2), phase + step_line(1, 2));
   EXPECT_EQ(run.first(), "");
 }
@@ -543,17 +543,17 @@ TEST(ProgramJudge, WantsALifeThatDiesInASaveToHaveLoaded) {
   for (std::int64_t rank = 0; rank < 2; ++rank) {
     put(run.files.second[static_cast<std::size_t>(rank)], state_line("loaded", rank, 2), "");
   }
-  EXPECT_THAT(run.first(), HasSubstr("life 1: no rank tells what it loaded"));
+  EXPECT_THAT(run.first(), HasSubstr("life 1: no rank reports what it loaded"));
 }
 
 TEST(ProgramJudge, WantsTheKillInThePlannedOccurrence) {
   RecordedRun run = run_with_kill();
   run.plan.lives[1].kill->occurrence = 2;
-  EXPECT_THAT(run.first(), HasSubstr("the kill of rank 1 in save.write never came"));
+  EXPECT_THAT(run.first(), HasSubstr("the kill of rank 1 in save.write never happened"));
   run.plan.lives[1].kill->occurrence = 1;
   put(run.files.second[1], phase_line("save.write", "begin"),
       phase_line("save.write", "begin") + phase_line("save.write", "end"));
-  EXPECT_THAT(run.first(), HasSubstr("never came")) << "it died after the phase";
+  EXPECT_THAT(run.first(), HasSubstr("never happened")) << "it died after the phase";
 }
 
 TEST(ProgramJudge, ComparesEachMetricOverRanks) {
@@ -567,14 +567,15 @@ TEST(ProgramJudge, WantsTheSamplesOfEachStep) {
   put(run.files.second[0], "\"samples\":[8,9]", "\"samples\":[]");
   EXPECT_THAT(run.first(), StartsWith("DATA_STREAM_SKIP: sample 8 is left out"));
   put(run.files.second[1], "\"samples\":[10,11]", "\"samples\":[]");
-  EXPECT_THAT(run.first(), HasSubstr("the samples of step 3 are told only in the uninterrupted"));
+  EXPECT_THAT(run.first(),
+              HasSubstr("the samples of step 3 are reported only in the uninterrupted"));
 }
 
 TEST(ProgramJudge, ExcusesWholePartsOfKeys) {
   RecordedRun run;
   run.stored[0].objects.insert("optimizer.step");
   run.plan.expect.unwitnessed = {"opt"};
-  EXPECT_THAT(run.first(), HasSubstr("holds 1 key that no rank told of: optimizer"));
+  EXPECT_THAT(run.first(), HasSubstr("holds 1 key that no rank reported: optimizer"));
   run.plan.expect.unwitnessed = {"optimizer"};
   EXPECT_EQ(run.first(), "");
 }
@@ -585,7 +586,7 @@ TEST(ProgramJudge, WantsEachStoredShardToBeTold) {
     put_all(*files, "\"cursor\",", "\"cursor\",\"shard\":\"0\",");
   }
   run.stored[0].objects = {"cursor/shard_0_2", "cursor/shard_1_2"};
-  EXPECT_THAT(run.first(), HasSubstr("no rank told of: cursor/shard_1_2"));
+  EXPECT_THAT(run.first(), HasSubstr("no rank reported: cursor/shard_1_2"));
 }
 
 TEST(ProgramJudge, ComparesHoldersOverRanks) {
@@ -698,7 +699,7 @@ TEST(ColdLife, ProvesNothingIfItCannotBeCompared) {
   EXPECT_THAT(judged_cold(run, elsewhere), HasSubstr("it begins at another step"));
   auto empty = run.files.second;
   empty.pop_back();
-  EXPECT_THAT(judged_cold(run, empty), HasSubstr("another number of ranks"));
+  EXPECT_THAT(judged_cold(run, empty), HasSubstr("a different number of ranks"));
 }
 
 }  // namespace

@@ -30,8 +30,7 @@ TEST(WholeState, WantsAllRanksAtOneStep) {
 
 TEST(WholeState, WantsOneShapeAndDtypeOfATensor) {
   const std::string says =
-      ": life 0, state at end, step 3: b has another shape or dtype than on "
-      "rank 0\n";
+      ": life 0, state at end, step 3: b has a different shape or dtype than on rank 0\n";
   EXPECT_EQ(merged(R"("key":"b","dtype":"int32")", R"("key":"b","dtype":"float32")")
                 .substr(0, 11 + says.size()),
             "DTYPE_DRIFT" + says);
@@ -44,7 +43,7 @@ TEST(WholeState, WantsOneShapeAndDtypeOfATensor) {
 TEST(WholeState, WantsEachBoxOnAsManyRanksAsTold) {
   const std::string all = merged(box_json(0, kRows, digest_of_rows("b", 0, kRows, 3)), "");
   EXPECT_EQ(all,
-            "KEYSET_ASYMMETRY: life 0, state at end, step 3: b[0:4] is held by 1 ranks, and 2 "
+            "KEYSET_ASYMMETRY: life 0, state at end, step 3: b[0:4] is held by 1 ranks, but 2 "
             "should hold it\n");
 }
 

@@ -51,7 +51,7 @@ TEST(Witness, RefusesEveryOtherDeviation) {
   EXPECT_THAT(refused(R"({"what": "step", "step": 1, "loss": 1.5})"), HasSubstr("loss"));
   EXPECT_THAT(refused(R"({"what": "step", "step": 1, "step": 2})"), HasSubstr("twice"));
   EXPECT_THAT(refused(R"({"what": "phase", "name": "a", "edge": "middle"})"), HasSubstr("edge"));
-  EXPECT_THAT(refusal_of(start + kDone + step_line(0, 1)), HasSubstr("after it was done"));
+  EXPECT_THAT(refusal_of(start + kDone + step_line(0, 1)), HasSubstr("after the end"));
 }
 
 TEST(Witness, RefusesAFieldThatNothingJudges) {
@@ -82,7 +82,7 @@ TEST(Witness, RefusesWhatIsToldTwice) {
   const std::string object = R"({"key": "o", "digest": null})";
   EXPECT_THAT(refused(tensor(box) + "," + tensor(box), ""), HasSubstr("box [0:1] a second time"));
   EXPECT_THAT(refused(tensor(box + "," + box), ""), HasSubstr("box [0:1] a second time"));
-  EXPECT_THAT(refused("", object + "," + object), HasSubstr("is there twice"));
+  EXPECT_THAT(refused("", object + "," + object), HasSubstr("occurs twice"));
 }
 
 std::string refused_tensor(const std::string& tensor) {
@@ -93,12 +93,12 @@ std::string refused_tensor(const std::string& tensor) {
 TEST(Witness, RefusesTensorsThatCannotBe) {
   EXPECT_EQ(refused_tensor(R"({"key":"w","dtype":"int32","shape":[4],"boxes":[]})"), "");
   EXPECT_THAT(refused_tensor(R"({"key":"w","dtype":"int33","shape":[4],"boxes":[]})"),
-              HasSubstr("no dtype"));
+              HasSubstr("not a dtype"));
   EXPECT_THAT(refused_tensor(R"({"key":"w","dtype":"int32","shape":[-1],"boxes":[]})"),
               HasSubstr("negative"));
   EXPECT_THAT(refused_tensor(R"({"key":"w","dtype":"int32","shape":[4],"boxes":[)" +
                              box_json(3, 2, 1) + "]}"),
-              HasSubstr("no box"));
+              HasSubstr("not a box"));
   EXPECT_THAT(
       refused_tensor(
           R"({"key":"w","dtype":"int32","shape":[4],"boxes":[{"at":[0],"size":[1],"digest":"1"}]})"),

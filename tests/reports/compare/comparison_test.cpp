@@ -169,8 +169,10 @@ TEST(CompareReports, a_slower_machine_is_told_once_and_each_scenario_is_held_aga
 
 TEST(CompareReports, what_one_program_repeats_is_held_strictly_and_told_of_others) {
   const std::vector<Row> rows = {
-      {"other content digest: one: d1ge57 -> 0", [](Report& r) { one(r).content_digest = "0"; }},
-      {"other event hash: one: 00ff00ff00ff00ff -> 0", [](Report& r) { one(r).event_hash = "0"; }},
+      {"different content digest: one: d1ge57 -> 0",
+       [](Report& r) { one(r).content_digest = "0"; }},
+      {"different event hash: one: 00ff00ff00ff00ff -> 0",
+       [](Report& r) { one(r).event_hash = "0"; }},
       {"other course: one:  -> ran, fell_back",
        [](Report& r) { one(r).incarnations[1].outcome = LifeOutcome::kFellBack; }},
       {"more elements: one: 200 -> 201", [](Report& r) { ++one(r).ranks[0].elements; }},
@@ -203,15 +205,15 @@ TEST(CompareReports, every_lane_ends_with_the_same_content_unless_a_save_was_lef
   const auto other_digest = [](Report& r) { one(r).content_digest = "0"; };
   Report report = sample_report();
   for (auto& result : report.scenarios) result.event_hash.clear();
-  expect_told(report, report, {"worse: other content digest: one: d1ge57 -> 0", other_digest});
+  expect_told(report, report, {"worse: different content digest: one: d1ge57 -> 0", other_digest});
   one(report).left_to_time = true;
   expect_told(report, report,
-              {"information: other content digest: one: d1ge57 -> 0", other_digest});
+              {"information: different content digest: one: d1ge57 -> 0", other_digest});
 }
 
 TEST(CompareReports, a_hash_that_is_gone_is_another_one) {
   expect_told(sample_report(), sample_report(),
-              {"worse: other event hash: one: 00ff00ff00ff00ff -> ",
+              {"worse: different event hash: one: 00ff00ff00ff00ff -> ",
                [](Report& r) { one(r).event_hash.clear(); }});
 }
 
@@ -287,8 +289,8 @@ TEST(CompareReports, evidence_that_is_gone_is_worse_and_evidence_that_is_new_is_
          r.verdict = Verdict::kFail;
          r.matrix->rows[1] = {.mutant = "stale-plan", .cells = "pp", .caught = {}};
        }},
-      {"worse: newly failing: the report: pass -> fail\n"
-       "worse: more other courses of doubled runs: determinism: 0 -> 1",
+      {"worse: newly failing: the report: pass -> fail\nworse: more doubled runs that differ: "
+       "determinism: 0 -> 1",
        [](Report& r) {
          r.verdict = Verdict::kFail;
          take_another_course(r.scenarios[0]);
@@ -303,7 +305,7 @@ TEST(CompareReports, evidence_that_is_gone_is_worse_and_evidence_that_is_new_is_
        }},
       {"worse: contradicts its own entries: the report: inconclusive -> pass",
        [](Report& r) { r.interrupted = true; }},
-      {"worse: stands in the report twice: one:  -> ",
+      {"worse: occurs in the report twice: one:  -> ",
        [](Report& r) { r.scenarios.push_back(one(r)); }},
   };
   for (const auto& row : rows) {
@@ -342,7 +344,7 @@ TEST(CompareReports, json_has_all_of_it) {
   EXPECT_EQ(json["same_program"], false);
   EXPECT_EQ(json["same_machine"], true);
   EXPECT_EQ(json["changes"][2], (nlohmann::json{{"meaning", "information"},
-                                                {"what", "other event hash"},
+                                                {"what", "different event hash"},
                                                 {"subject", "one"},
                                                 {"before", "00ff00ff00ff00ff"},
                                                 {"now", "0"}}));

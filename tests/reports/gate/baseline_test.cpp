@@ -119,9 +119,9 @@ TEST(Baseline, what_demands_less_than_it_says_is_refused) {
       {"", "is empty"},
       {"{}\n", "baseline_version: is missing"},
       {with("/baseline_version", 3), "baseline_version: is 3; this program reads 1 and 2"},
-      {with("/lanes", Json::object()), "lanes: there is none, so it demands nothing"},
+      {with("/lanes", Json::object()), "lanes: it has none, so it demands nothing"},
       {with("/lanes/sim", nothing), "lanes[sim]: demands nothing"},
-      {with("/lanes/cpu", nothing), "lanes[cpu]: 'cpu' is no lane; there are: files, gpu"},
+      {with("/lanes/cpu", nothing), "lanes[cpu]: 'cpu' is not a lane; the lanes are: files, gpu"},
       {without("/lanes/sim/scenarios", "one"), "totals.scenarios: is 3, but the entries make 2"},
       {without("/lanes/sim/scenarios", "skipped"), "totals.skipped: is 1, but the entries make 0"},
       {without("/lanes/sim", "totals"), "lanes[sim].totals: is missing"},
@@ -132,9 +132,9 @@ TEST(Baseline, what_demands_less_than_it_says_is_refused) {
       {with("/lanes/sim/scenarios/one/elements", 1), "is 400, but the entries make 201"},
       {with("/lanes/sim/scenarios/one/elements", -1), "expected a count"},
       {with("/lanes/sim/scenarios/skipped/skipped", ""), "gives no reason"},
-      {report_with("/verdict", "fail"), "is no report of an accepted run: the verdict is fail"},
+      {report_with("/verdict", "fail"), "is not a report of an accepted run: the verdict is fail"},
       {report_with("/scenarios/0/ranks/0/bit_mismatches", 1),
-       "is no report of an accepted run: one: claims pass, but rank 0 has 1 element"},
+       "is not a report of an accepted run: one: claims pass, but rank 0 has 1 element"},
       {report_with("/schema_version", 9), "schema_version: is 9"},
   };
   for (const auto& [text, fragment] : rows) {

@@ -118,12 +118,12 @@ TEST(Gate, accepts_what_shows_more) {
 
 TEST(Gate, what_one_program_with_one_seed_can_not_show) {
   expect_all_refused({
-      {"one: the number of elements is '201', the baseline has '200'",
+      {"one: the number of elements is '201', but the baseline has '200'",
        [](Report& r) { ++rank(r).elements; }},
       {"one: the number of tensors and objects is '7'", [](Report& r) { ++rank(r).compared; }},
-      {"one: the event hash is '0', the baseline has '00ff00ff00ff00ff'",
+      {"one: the event hash is '0', but the baseline has '00ff00ff00ff00ff'",
        [](Report& r) { first(r).event_hash = "0"; }},
-      {"one: the content digest is '0', the baseline has 'd1ge57'",
+      {"one: the content digest is '0', but the baseline has 'd1ge57'",
        [](Report& r) { first(r).content_digest = "0"; }},
   });
 }
@@ -141,15 +141,15 @@ TEST(Gate, what_ended_in_a_refusal_has_its_course_though_it_has_no_digest) {
   };
   EXPECT_TRUE(rule_beside(refused).accepted()) << text_of(rule_beside(refused));
   const std::vector<Row> rows = {
-      {"one: what came of it is 'ran, refused by IO', the baseline has 'ran, refused by TORN_FILE'",
+      {"one: its outcome is 'ran, refused by IO', but the baseline has 'ran, refused by TORN_FILE'",
        [](Report& r) { first(r).incarnations[1].code = "IO"; }},
-      {"one: what came of it is 'ran, fell_back', the baseline has 'ran, refused by TORN_FILE'",
+      {"one: its outcome is 'ran, fell_back', but the baseline has 'ran, refused by TORN_FILE'",
        [](Report& r) {
          first(r).incarnations[1].outcome = LifeOutcome::kFellBack;
          first(r).incarnations[1].exit_code = 0;
          first(r).incarnations[1].code.clear();
        }},
-      {"one: the content digest is '0', the baseline has ''",
+      {"one: the content digest is '0', but the baseline has ''",
        [](Report& r) { first(r).content_digest = "0"; }},
   };
   for (const auto& row : rows) {
@@ -161,16 +161,16 @@ TEST(Gate, what_ended_in_a_refusal_has_its_course_though_it_has_no_digest) {
 
 TEST(Gate, what_one_seed_can_not_show_at_any_commit) {
   const std::vector<Row> rows = {
-      {"one: the content digest is '0', the baseline has 'd1ge57'",
+      {"one: the content digest is '0', but the baseline has 'd1ge57'",
        [](Report& r) { first(r).content_digest = "0"; }},
-      {"one: what came of it is 'ran, fell_back', the baseline has ''",
+      {"one: its outcome is 'ran, fell_back', but the baseline has ''",
        [](Report& r) { first(r).incarnations[1].outcome = LifeOutcome::kFellBack; }},
-      {"one: what came of it is 'ran, refused by CHECKSUM', the baseline has ''",
+      {"one: its outcome is 'ran, refused by CHECKSUM', but the baseline has ''",
        [](Report& r) {
          first(r).incarnations[1].outcome = LifeOutcome::kRefused;
          first(r).incarnations[1].code = "CHECKSUM";
        }},
-      {"one: what came of it is 'ran, continued; crash fired', the baseline has ''",
+      {"one: its outcome is 'ran, continued; crash fired', but the baseline has ''",
        [](Report& r) { first(r).faults[0].must_fire = false; }},
   };
   for (const auto& row : rows) {
@@ -286,7 +286,7 @@ TEST(Gate, a_report_whose_verdict_is_no_pass) {
          first(r).reason = "zeros";
        }},
       {"one: inconclusive", [](Report& r) { first(r).verdict = kInconclusive; }},
-      {"one: was not run, and is not listed as skipped",
+      {"one: was not run but is not listed as skipped",
        [](Report& r) { first(r).verdict = kNotRun; }},
   });
 }
@@ -337,7 +337,7 @@ TEST(Gate, where_no_bound_was_declared_peaks_are_not_judged) {
 TEST(Gate, a_pass_that_its_ranks_do_not_bear_out) {
   const std::string pass = "one: claims pass, but ";
   expect_all_refused({
-      {pass + "has no rank's evidence", [](Report& r) { first(r).ranks.clear(); }},
+      {pass + "has no evidence from any rank", [](Report& r) { first(r).ranks.clear(); }},
       {pass + "held 3 bytes in a save, and declared 2",
        [](Report& r) { first(r).peak_bytes.snapshot = 3; }},
       {pass + "held 9 bytes in a save, and declared 2",
@@ -366,20 +366,21 @@ TEST(Gate, a_pass_that_its_ranks_do_not_bear_out) {
        [](Report& r) {
          for (auto& one : first(r).ranks) one = {.rank = one.rank, .owns = false};
        }},
-      {pass + "rank 1 owns state and compared nothing",
+      {pass + "rank 1 owns state but compared nothing",
        [](Report& r) {
          rank(r).elements += first(r).ranks[1].elements;
          rank(r).compared += first(r).ranks[1].compared;
          first(r).ranks[1].elements = first(r).ranks[1].compared = 0;
        }},
-      {pass + "rank 2 owns state and compared nothing",
+      {pass + "rank 2 owns state but compared nothing",
        [](Report& r) { first(r).ranks[2].owns = true; }},
-      {pass + "rank 0 owns nothing and yet compared 100 elements",
+      {pass + "rank 0 owns nothing but compared 100 elements",
        [](Report& r) { rank(r).owns = false; }},
-      {pass + "rank 0 compared 100 elements of no tensor", [](Report& r) { rank(r).compared = 0; }},
-      {pass + "rank 0 has 1 element with other bits",
+      {pass + "rank 0 compared 100 elements but no tensor",
+       [](Report& r) { rank(r).compared = 0; }},
+      {pass + "rank 0 has 1 element with different bits",
        [](Report& r) { rank(r).bit_mismatches = 1; }},
-      {pass + "rank 2 has 9 elements with other bits",
+      {pass + "rank 2 has 9 elements with different bits",
        [](Report& r) { first(r).ranks[2].bit_mismatches = 9; }},
       {pass + "rank 0 has max_delta 1e-300", [](Report& r) { rank(r).max_delta = 1e-300; }},
       {pass + "rank 0 has max_delta -1", [](Report& r) { rank(r).max_delta = -1; }},
@@ -393,11 +394,11 @@ TEST(Gate, a_pass_that_its_ranks_do_not_bear_out) {
       {pass + "rank 0 did not request w",
        [](Report& r) { rank(r).not_requested.emplace_back("w"); }},
       {pass + "rank 0 did not request optional", [](Report& r) { rank(r).excused = {"new"}; }},
-      {pass + "rank 0 requested what is not in the checkpoint: w",
+      {pass + "rank 0 requested keys that are not in the checkpoint: w",
        [](Report& r) { rank(r).not_stored.emplace_back("w"); }},
-      {pass + "rank 0 found another shape of w",
+      {pass + "rank 0 found a different shape for w",
        [](Report& r) { rank(r).shape_mismatches = {"w"}; }},
-      {pass + "rank 0 found another dtype of w",
+      {pass + "rank 0 found a different dtype for w",
        [](Report& r) { rank(r).dtype_mismatches = {"w"}; }},
   });
 }
@@ -406,11 +407,11 @@ TEST(Gate, a_pass_that_its_course_does_not_bear_out) {
   const std::string pass = "one: claims pass, but ";
   const auto point = [](Report& r) -> TrainingPoint& { return first(r).trajectory[0]; };
   expect_all_refused({
-      {pass + "left the uninterrupted run's course at step 1",
+      {pass + "diverged from the uninterrupted run at step 1",
        [&](Report& r) { point(r).loss = 1; }},
-      {pass + "left the uninterrupted run's course", [&](Report& r) { point(r).lr = 1; }},
-      {pass + "left the uninterrupted run's course", [&](Report& r) { point(r).loss_scale = 1; }},
-      {pass + "left the uninterrupted run's course",
+      {pass + "diverged from the uninterrupted run", [&](Report& r) { point(r).lr = 1; }},
+      {pass + "diverged from the uninterrupted run", [&](Report& r) { point(r).loss_scale = 1; }},
+      {pass + "diverged from the uninterrupted run",
        [&](Report& r) { point(r).uninterrupted_loss = kNan; }},
       {pass + "has metrics that are not finite at step 1",
        [&](Report& r) {
@@ -424,11 +425,11 @@ TEST(Gate, a_pass_that_its_course_does_not_bear_out) {
       {pass + "names a first difference: w",
        [](Report& r) { first(r).first_difference = FirstDifference{.key = "w"}; }},
       {pass + "says that the program crashed in it", [](Report& r) { first(r).crashed = true; }},
-      {pass + "was tried again, which only the lane program does",
+      {pass + "was retried, which only the lane program does",
        [](Report& r) {
          first(r).earlier_tries = {{.code = "HANG", .reason = "late", .seconds = 0.01}};
        }},
-      {pass + "was tried again without a code of the first try",
+      {pass + "was retried without a code for the first try",
        [](Report& r) {
          r.lane = ReportLane::kProgram;
          first(r).earlier_tries = {{.reason = "late", .seconds = 0.01}};
@@ -458,13 +459,14 @@ TEST(Gate, what_programs_of_others_do_is_no_contradiction) {
   expect_refused(rule_on_program(), "has the outcome 'ran', with the exit code 139");
   report.lane = ReportLane::kSim;
   result.incarnations[0].exit_code = 0;
-  expect_refused(rule_on_program(), "of more ranks than the world of 4");
+  expect_refused(rule_on_program(), "which has more ranks than the world of 4");
 }
 
 TEST(Gate, what_a_command_loads_is_noted_by_nobody) {
   Report report = sample_report();
   first(report).generations = {{.step = 2, .life = 0, .state = "kept"}};
-  expect_refused(rule(report), "loaded step 2, and no checkpoint of that step was loaded");
+  expect_refused(rule(report),
+                 "loaded step 2, but the last life loaded no checkpoint of that step");
   first(report).incarnations[1].layout = first(report).layouts[1] = "command";
   const Baseline own = baseline_of({&report, 1});
   const auto ruling = rule({{.file = "r.json", .report = report}}, own);
@@ -476,9 +478,9 @@ TEST(Gate, a_life_that_a_fault_cut_short_need_compare_nothing_but_must_not_diffe
   expect_all_refused({
       {pass + "rank 0 has max_delta nan",
        [](Report& r) { r.scenarios[2].ranks[0].max_delta = kNan; }},
-      {pass + "rank 0 has 1 element with other bits",
+      {pass + "rank 0 has 1 element with different bits",
        [](Report& r) { r.scenarios[2].ranks[0].bit_mismatches = 1; }},
-      {pass + "has no rank's evidence", [](Report& r) { r.scenarios[2].ranks.clear(); }},
+      {pass + "has no evidence from any rank", [](Report& r) { r.scenarios[2].ranks.clear(); }},
       {pass + "compared nothing on any rank",
        [](Report& r) { r.scenarios[2].incarnations[1].outcome = LifeOutcome::kContinued; }},
       {pass + "compared nothing on any rank",  // after a refusal the unchanged state is compared
@@ -495,55 +497,55 @@ TEST(Gate, less_than_the_baseline) {
     --r.planned;
   };
   expect_all_refused({
-      {"one: the baseline has it, the report does not", [&](Report& r) { drop(r, 0); }},
-      {"scenarios: 2 run, the baseline has 3", [&](Report& r) { drop(r, 0); }},
-      {"cut-short: the baseline has it, the report does not", [&](Report& r) { drop(r, 2); }},
-      {"skipped: the baseline has it, the report does not",
+      {"one: it is in the baseline but not in the report", [&](Report& r) { drop(r, 0); }},
+      {"scenarios: 2 run, but the baseline has 3", [&](Report& r) { drop(r, 0); }},
+      {"cut-short: it is in the baseline but not in the report", [&](Report& r) { drop(r, 2); }},
+      {"skipped: it is in the baseline but not in the report",
        [&](Report& r) {
          drop(r, 3);
          r.skipped.clear();
        }},
-      {"one: the baseline has it", [](Report& r) { first(r).name = "uno"; }},
-      {"one: 199 elements compared, the baseline has 200",
+      {"one: it is in the baseline", [](Report& r) { first(r).name = "uno"; }},
+      {"one: 199 elements compared, but the baseline has 200",
        [](Report& r) {
          --rank(r).elements;
          ++r.scenarios[1].ranks[0].elements;  // keeps the total the same
        }},
-      {"one: 5 tensors and objects compared, the baseline has 6",
+      {"one: 5 tensors and objects compared, but the baseline has 6",
        [](Report& r) { --rank(r).compared; }},
-      {"elements: 399 compared in all, the baseline has 400",
+      {"elements: 399 compared in all, but the baseline has 400",
        [](Report& r) { --rank(r).elements; }},
-      {"one: not_run, but it was for the baseline: no MPI",
+      {"one: not_run, but it was run for the baseline: no MPI",
        [](Report& r) {
          first(r).verdict = Verdict::kNotRun;
          r.skipped.push_back({"one", "no MPI"});
        }},
-      {"skipped: 2 skipped, the baseline has 1",
+      {"skipped: 2 skipped, but the baseline has 1",
        [](Report& r) {
          first(r).verdict = Verdict::kNotRun;
          r.skipped.push_back({"one", "no MPI"});
        }},
-      {"more: not_run, and the baseline knows no such skip: no MPI",
+      {"more: not_run, but it is not skipped in the baseline: no MPI",
        [](Report& r) {
          r.skipped.push_back({"more", "no MPI"});
          ++r.planned;
        }},
-      {"property continuity: the baseline has it",
+      {"property continuity: it is in the baseline",
        [](Report& r) { r.properties.erase(r.properties.begin()); }},
-      {"property continuity: 9 cases, the baseline has 10",
+      {"property continuity: 9 cases, but the baseline has 10",
        [](Report& r) { --r.properties[0].cases; }},
-      {"mutant floor-vs-ceil-chunk: the baseline has it",
+      {"mutant floor-vs-ceil-chunk: it is in the baseline",
        [](Report& r) { r.mutants.erase(r.mutants.begin()); }},
-      {"determinism: 2 runs doubled, the baseline has 3",
+      {"determinism: 2 runs doubled, but the baseline has 3",
        [](Report& r) { first(r).doubled = false; }},
-      {"matrix: it does not show that stale-plan is caught, the baseline does",
+      {"matrix: it does not show that stale-plan is caught, but the baseline does",
        [](Report& r) {
          r.matrix->rows.pop_back();
          r.matrix->mutants = 1;
        }},
-      {"matrix: it does not show that floor-vs-ceil-chunk is caught, the baseline does",
+      {"matrix: it does not show that floor-vs-ceil-chunk is caught, but the baseline does",
        [](Report& r) { r.matrix.reset(); }},
-      {"matrix: 1 scenarios, the baseline has 2",
+      {"matrix: 1 scenarios, but the baseline has 2",
        [](Report& r) {
          r.matrix->scenarios.pop_back();
          for (auto& row : r.matrix->rows) {
@@ -551,20 +553,20 @@ TEST(Gate, less_than_the_baseline) {
            row.caught.erase("two");
          }
        }},
-      {"exhaustive: 0 pairs passed with dp_reshardable, the baseline has 25",
+      {"exhaustive: 0 pairs passed with dp_reshardable, but the baseline has 25",
        [](Report& r) { r.exhaustive.clear(); }},
-      {"exhaustive: 0 pairs passed with dp_reshardable, the baseline has 25",
+      {"exhaustive: 0 pairs passed with dp_reshardable, but the baseline has 25",
        [](Report& r) { r.exhaustive[0].sharding = "fully_reshardable"; }},
       // Pairs of layouts with copies of dp never count for those without, nor the other way round.
-      {"exhaustive: 0 pairs passed with dp_reshardable, the baseline has 25",
+      {"exhaustive: 0 pairs passed with dp_reshardable, but the baseline has 25",
        [](Report& r) { r.exhaustive.erase(r.exhaustive.begin()); }},
-      {"exhaustive: 0 pairs passed with dp_reshardable hsdp, the baseline has 36",
+      {"exhaustive: 0 pairs passed with dp_reshardable hsdp, but the baseline has 36",
        [](Report& r) { r.exhaustive.pop_back(); }},
-      {"coverage: 0 timelines searched, the baseline has 100",
+      {"coverage: 0 timelines searched, but the baseline has 100",
        [](Report& r) { r.coverage.reset(); }},
-      {"coverage: 99 timelines searched, the baseline has 100",
+      {"coverage: 99 timelines searched, but the baseline has 100",
        [](Report& r) { --r.coverage->runs; }},
-      {"coverage: the baseline reached the mark 'load: refused', the report did not",
+      {"coverage: the baseline reached the mark 'load: refused', but the report did not",
        [](Report& r) { r.coverage->marks.pop_back(); }},
   });
 }
@@ -611,8 +613,8 @@ TEST(Gate, pairs_of_layouts_that_do_not_add_up_to_the_whole) {
        [](Report& r) { r.exhaustive[0].parts.clear(); }},
       {"exhaustive: dp_reshardable hsdp: parts from 1 to 1 are missing",
        [](Report& r) { r.exhaustive[1].parts.clear(); }},
-      {"exhaustive: dp_reshardable stands twice", [](Report& r) { r.exhaustive[1].hsdp = false; }},
-      {"exhaustive: dp_reshardable: part 1 stands twice", [&](Report& r) { part(r, 1).part = 1; }},
+      {"exhaustive: dp_reshardable occurs twice", [](Report& r) { r.exhaustive[1].hsdp = false; }},
+      {"exhaustive: dp_reshardable: part 1 occurs twice", [&](Report& r) { part(r, 1).part = 1; }},
       {"exhaustive: dp_reshardable: there are more than 2 parts",
        [&](Report& r) { part(r, 1).part = 3; }},
       {"exhaustive: dp_reshardable: the parts have 24 of 25 pairs",
@@ -665,13 +667,14 @@ TEST(Gate, a_plain_run_is_one_reason_that_names_the_commands_of_a_full_one) {
   const std::string properties = "reprise properties --report out";
   const std::string mutants = "reprise mutants scenarios --report out";
   const std::vector<Lacking> rows = {
-      {"is not full: no property (the baseline has 2)", properties,
+      {"is incomplete: no property (the baseline has 2)", properties,
        [](Report& r) { r.properties.clear(); }},
-      {"is not full: no mutant (the baseline has 2)", mutants,
+      {"is incomplete: no mutant (the baseline has 2)", mutants,
        [](Report& r) { r.mutants.clear(); }},
-      {"is not full: nothing was run twice (the baseline has 3)",
+      {"is incomplete: nothing was run twice (the baseline has 3)",
        run + " && " + properties + " && " + mutants, run_nothing_twice},
-      {"is not full: nothing was run twice (the baseline has 3), no property (the baseline has 2), "
+      {"is incomplete: nothing was run twice (the baseline has 3), no property (the baseline has "
+       "2), "
        "no "
        "mutant (the baseline has 2)",
        run + " && " + properties + " && " + mutants,
@@ -680,7 +683,7 @@ TEST(Gate, a_plain_run_is_one_reason_that_names_the_commands_of_a_full_one) {
          r.properties.clear();
          r.mutants.clear();
        }},
-      {"is not full: 3 scenarios are not there (the baseline has 4), nothing was run twice (the "
+      {"is incomplete: 3 scenarios are missing (the baseline has 4), nothing was run twice (the "
        "baseline has 3)",  // one row of each table
        run + " && " + properties + " && " + mutants,
        [](Report& r) {
@@ -698,7 +701,7 @@ TEST(Gate, a_plain_run_is_one_reason_that_names_the_commands_of_a_full_one) {
       const auto ruling = rule({{.file = file, .report = report}}, sample_baseline());
       ASSERT_EQ(ruling.refusals.size(), 1U) << row.words << '\n' << text_of(ruling);
       EXPECT_EQ(ruling.refusals[0].reason, row.words);
-      EXPECT_EQ(ruling.refusals[0].fix, "make it full: " + row.commands);
+      EXPECT_EQ(ruling.refusals[0].fix, "complete it: " + row.commands);
     }
   }
 }
@@ -711,10 +714,10 @@ TEST(Gate, many_scenarios_that_are_gone_are_one_reason) {
       rule({{.file = "out", .report = sample_report()}}, {{before.lane, floor_of(before)}});
   const auto reasons =
       std::count_if(ruling.refusals.begin(), ruling.refusals.end(), [](const auto& one) {
-        return one.reason.find("is not there") != std::string::npos || one.subject.starts_with("s");
+        return one.reason.find("is missing") != std::string::npos || one.subject.starts_with("s");
       });
   EXPECT_EQ(ruling.refusals[0].reason,
-            "is not full: 30 scenarios are not there (the baseline has 34)")
+            "is incomplete: 30 scenarios are missing (the baseline has 34)")
       << text_of(ruling);
   EXPECT_EQ(reasons, 0) << text_of(ruling);
   EXPECT_LE(ruling.refusals.size(), 2U) << text_of(ruling);
@@ -727,9 +730,9 @@ TEST(Gate, a_sample_that_was_run_twice_names_each_scenario_that_is_gone) {
   report.skipped.clear();
   const auto ruling = rule(report);
   for (const char* name : {"one", "cut-short", "skipped"}) {
-    expect_refused(ruling, std::string(name) + ": the baseline has it, the report does not");
+    expect_refused(ruling, std::string(name) + ": it is in the baseline but not in the report");
   }
-  expect_refused(ruling, "scenarios: 1 run, the baseline has 3");
+  expect_refused(ruling, "scenarios: 1 run, but the baseline has 3");
 }
 
 TEST(Gate, the_commands_call_the_program_as_the_caller_did_on_the_catalogue_of_the_report) {
@@ -742,24 +745,24 @@ TEST(Gate, the_commands_call_the_program_as_the_caller_did_on_the_catalogue_of_t
                                  {.commit = kSampleCommit, .program = "build/reprise"});
   ASSERT_EQ(ruling.refusals.size(), 1U);
   EXPECT_EQ(ruling.refusals[0].fix,
-            "make it full: build/reprise properties --report 'it'\\''s/out' && build/reprise "
+            "complete it: build/reprise properties --report 'it'\\''s/out' && build/reprise "
             "mutants 'my jobs' --report 'it'\\''s/out'");
 }
 
 TEST(Gate, a_summary_that_its_rows_do_not_support) {
   expect_all_refused({
-      {"one: stands in the report twice", [](Report& r) { r.scenarios.push_back(first(r)); }},
+      {"one: occurs in the report twice", [](Report& r) { r.scenarios.push_back(first(r)); }},
       {"lanes.planned: says 5, but the report holds 4 scenarios", [](Report& r) { ++r.planned; }},
       {"lanes.planned: says 0", [](Report& r) { r.planned = 0; }},
-      {"skipped: was not run, and no reason is given", [](Report& r) { r.skipped[0].reason = ""; }},
-      {"one: is listed as skipped and as run",
+      {"skipped: was not run, but no reason is given", [](Report& r) { r.skipped[0].reason = ""; }},
+      {"one: is listed both as skipped and as run",
        [](Report& r) {
          r.skipped.push_back({"one", "no MPI"});
        }},
-      {"skipped: was not run, and is not listed as skipped", [](Report& r) { r.skipped.clear(); }},
-      {"property continuity: stands in the report twice",
+      {"skipped: was not run but is not listed as skipped", [](Report& r) { r.skipped.clear(); }},
+      {"property continuity: occurs in the report twice",
        [](Report& r) { r.properties.push_back(r.properties[0]); }},
-      {"mutant stale-plan: stands in the report twice",
+      {"mutant stale-plan: occurs in the report twice",
        [](Report& r) { r.mutants.push_back(r.mutants[1]); }},
   });
 }
@@ -789,7 +792,7 @@ TEST(Gate, properties_mutants_and_doubled_runs_that_failed) {
        [](Report& r) { r.properties[0].cases = (std::uint64_t{1} << 48) + 1; }},
       {property + "says that dp 2 came up in 11 cases of 10",
        [](Report& r) { r.properties[0].distribution["dp"]["2"] = 11; }},
-      {"mutants: MUTANT_SURVIVED: no scenario and no property noticed: floor-vs-ceil-chunk",
+      {"mutants: MUTANT_SURVIVED: not caught by any scenario or property: floor-vs-ceil-chunk",
        [](Report& r) {
          r.mutants[0].caught = false;
          r.mutants[0].caught_by.clear();
@@ -803,13 +806,13 @@ TEST(Gate, properties_mutants_and_doubled_runs_that_failed) {
        }},
       {mutant + "is said to be caught, but by nothing",
        [](Report& r) { r.mutants[0].caught_by.clear(); }},
-      {mutant + "is said to be caught by what passed or was not run",
+      {mutant + "is said to be caught by something that passed or was not run",
        [](Report& r) { r.mutants[0].caught_by[0].verdict = "pass"; }},
-      {mutant + "is said to be caught by what passed or was not run",
+      {mutant + "is said to be caught by something that passed or was not run",
        [](Report& r) { r.mutants[0].caught_by[0].verdict = "not_run"; }},
       {mutant + "is said to survive, but something caught it",
        [](Report& r) { r.mutants[0].caught = false; }},
-      {"determinism: 1 of 3 doubled runs took another course",
+      {"determinism: 1 of 3 doubled runs differed the second time",
        [](Report& r) { take_another_course(first(r)); }},
   });
 }
@@ -843,15 +846,15 @@ TEST(Gate, what_is_unreadable_or_of_a_lane_too_few_or_too_many) {
   EXPECT_TRUE(
       rule({of_mpi}, both, {.commit = kSampleCommit, .lanes = {ReportLane::kMpi}}).accepted());
 
-  const Submission absent{.file = "no.json", .unreadable = "is absent"};
-  expect_refused(rule({absent, of_sim, of_mpi}, both), "no.json: : is absent");
+  const Submission absent{.file = "no.json", .unreadable = "is missing"};
+  expect_refused(rule({absent, of_sim, of_mpi}, both), "no.json: : is missing");
   // One that can't be read is exactly one reason: it may be of the lane that is missing.
-  EXPECT_EQ(text_of(rule({absent}, sample_baseline())), "no.json: : is absent\n");
-  EXPECT_EQ(text_of(rule({absent, of_sim}, both)), "no.json: : is absent\n");
+  EXPECT_EQ(text_of(rule({absent}, sample_baseline())), "no.json: : is missing\n");
+  EXPECT_EQ(text_of(rule({absent, of_sim}, both)), "no.json: : is missing\n");
   expect_refused(rule({absent}, both), "lane mpi: no report of it was given");
   expect_refused(rule({}, both), "lane mpi: no report of it was given");
   expect_refused(rule({of_sim}, both), "lane mpi: no report of it was given");
-  expect_refused(rule({of_sim, of_mpi, of_sim}, both), "lane: 'sim' has a report already");
+  expect_refused(rule({of_sim, of_mpi, of_sim}, both), "lane: 'sim' already has a report");
   expect_refused(rule({of_sim, of_mpi}, sample_baseline()),
                  "mpi.json: lane: 'mpi' is not one of the lanes to judge");
   expect_refused(

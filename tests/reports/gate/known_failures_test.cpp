@@ -102,7 +102,7 @@ TEST(KnownFailures, a_property_is_known_by_its_code_and_in_older_reports_by_its_
   EXPECT_TRUE(rule(report).accepted()) << text_of(rule(report));
   report.properties[0].code = "ZERO_FILL";
   report.properties[0].counterexample = "proves: \"Once HANG: a job continues.\"\n";
-  expect_said(rule(report), "fails with ZERO_FILL, the known code is HANG");
+  expect_said(rule(report), "fails with ZERO_FILL, but the known code is HANG");
 }
 
 TEST(KnownFailures, show_nothing_in_a_new_baseline) {
@@ -124,7 +124,7 @@ TEST(KnownFailures, one_that_expired_is_refused_and_so_is_what_it_excused) {
   const GateRuling ruling = rule(failing_report(), all_known(), "2026-04-01");
   EXPECT_TRUE(ruling.accepted_failures.empty());
   expect_said(ruling,
-              "policy.yaml:7: known failure one: expired on 2026-03-31, today is 2026-04-01");
+              "policy.yaml:7: known failure one: expired on 2026-03-31, and today is 2026-04-01");
   expect_said(ruling, "policy.yaml:7: known failure property continuity: expired");
   expect_said(ruling, "policy.yaml:7: known failure mutant floor-vs-ceil-chunk: expired");
   expect_said(ruling, "r.json: one: fail: ZERO_FILL: zeros");
@@ -151,27 +151,27 @@ TEST(KnownFailures, what_is_not_as_known_is_refused_with_a_line_of_its_own) {
   const std::string mutant = "policy.yaml:7: known failure mutant floor-vs-ceil-chunk: ";
   const std::vector<Row> rows = {
       {one + "passes now", [](Report& r) { r.scenarios[0] = sample_scenario("one"); }},
-      {one + "fails with HANG, the known code is ZERO_FILL",
+      {one + "fails with HANG, but the known code is ZERO_FILL",
        [](Report& r) { r.scenarios[0].code = "HANG"; }},
       {one + "matches nothing: the report of lane sim has no such scenario",
        [](Report& r) { r.scenarios[0].name = "uno"; }},
       {one + "matches nothing: no report of lane sim was given",
        [](Report& r) { r.lane = ReportLane::kMpi; }},
-      {one + "was not run, so nothing shows that it still fails",
+      {one + "was not run, so it is unknown whether it still fails",
        [](Report& r) {
          r.scenarios[0].verdict = Verdict::kNotRun;
          r.skipped.push_back({"one", "no time"});
        }},
-      {one + "stands in the report 2 times",
+      {one + "occurs in the report 2 times",
        [](Report& r) { r.scenarios.push_back(r.scenarios[0]); }},
       {property + "passes now",
        [](Report& r) {
          r.properties[0].verdict = Verdict::kPass;
          r.properties[0].counterexample.reset();
        }},
-      {property + "fails with no code, the known code is HANG",
+      {property + "fails with no code, but the known code is HANG",
        [](Report& r) { r.properties[0].counterexample = "dp=1"; }},
-      {property + "fails with IO, the known code is HANG",
+      {property + "fails with IO, but the known code is HANG",
        [](Report& r) {
          r.properties[0].counterexample = "proves: 'Once IO: a job continues.'\nproves: Once HANG:";
        }},
@@ -180,7 +180,7 @@ TEST(KnownFailures, what_is_not_as_known_is_refused_with_a_line_of_its_own) {
       {mutant + "passes now",  // contradicts itself
        [](Report& r) { r.mutants[0].caught_by = sample_report().mutants[0].caught_by; }},
       {mutant + "matches nothing", [](Report& r) { r.mutants[0].name = "other"; }},
-      {mutant + "fails with VALIDATOR_VACUOUS, the known code is MUTANT_SURVIVED",
+      {mutant + "fails with VALIDATOR_VACUOUS, but the known code is MUTANT_SURVIVED",
        [](Report& r) {
          r.mutants[1].caught = false;
          r.mutants[1].caught_by.clear();
@@ -193,7 +193,7 @@ TEST(KnownFailures, an_entry_that_repeats_another_is_refused) {
   auto failures = all_known();
   failures.push_back(failures.front());
   expect_said(rule(failing_report(), failures),
-              "known failure one: is known by an entry before it");
+              "known failure one: is already covered by an earlier entry");
 }
 
 TEST(KnownFailures, hide_nothing_else_of_the_same_report) {
@@ -203,16 +203,16 @@ TEST(KnownFailures, hide_nothing_else_of_the_same_report) {
          r.scenarios[1].verdict = Verdict::kFail;
          r.scenarios[1].code = "HANG";
        }},
-      {"r.json: two: claims pass, but rank 0 has 1 element with other bits",
+      {"r.json: two: claims pass, but rank 0 has 1 element with different bits",
        [](Report& r) { r.scenarios[1].ranks[0].bit_mismatches = 1; }},
-      {"r.json: two: the baseline has it, the report does not",
+      {"r.json: two: it is in the baseline but not in the report",
        [](Report& r) {
          r.scenarios.erase(r.scenarios.begin() + 1);
          r.planned = 3;
        }},
-      {"determinism: 1 of 2 doubled runs took another course",
+      {"determinism: 1 of 2 doubled runs differed the second time",
        [](Report& r) { take_another_course(r.scenarios[1]); }},
-      {"determinism: 1 runs doubled, the baseline has 2",
+      {"determinism: 1 runs doubled, but the baseline has 2",
        [](Report& r) { r.scenarios[1].doubled = false; }},
       {"the verdict is inconclusive", [](Report& r) { r.verdict = Verdict::kInconclusive; }},
       {"the verdict is pass, but its own entries make it fail",
@@ -224,7 +224,7 @@ TEST(KnownFailures, hide_nothing_else_of_the_same_report) {
        }},
       {"property continuity: says that dp 2 came up in 11 cases of 10",
        [](Report& r) { r.properties[0].distribution["dp"]["2"] = 11; }},
-      {"property round-trip: 19 cases, the baseline has 20",
+      {"property round-trip: 19 cases, but the baseline has 20",
        [](Report& r) { --r.properties[1].cases; }},
       {"mutants: VALIDATOR_VACUOUS",
        [](Report& r) {
@@ -246,7 +246,7 @@ TEST(KnownFailures, one_that_took_another_course_is_counted_once) {
   failures[0].code = "NOT_DETERMINISTIC";
   EXPECT_TRUE(rule(report, failures).accepted()) << text_of(rule(report, failures));
   take_another_course(report.scenarios[1]);
-  expect_said(rule(report, failures), "determinism: 1 of 2 doubled runs took another course");
+  expect_said(rule(report, failures), "determinism: 1 of 2 doubled runs differed the second time");
 }
 
 TEST(KnownFailures, excuse_only_their_own_lane) {

@@ -88,7 +88,7 @@ TEST(HtmlPage, of_stored_checkpoints_has_no_word_of_a_job) {
   }
   EXPECT_THAT(page, HasSubstr("<dt>in A</dt><dd>1</dd><dt>in B</dt><dd>2</dd>"));
   EXPECT_THAT(page, HasSubstr("only in B"));
-  EXPECT_THAT(page, HasSubstr("It is about stored checkpoints: no job ran."));
+  EXPECT_THAT(page, HasSubstr("This report is about stored checkpoints: no job was run."));
   const std::string summary = to_summary(report_of_files(), "abc");
   for (const char* word : {"saved", "loaded", "rank 0", "layouts", "not run"}) {
     EXPECT_THAT(summary, Not(HasSubstr(word)));
@@ -133,7 +133,7 @@ TEST(HtmlPage, names_verdict_commit_lane_machine_and_its_report) {
     EXPECT_THAT(page, HasSubstr(text));
   }
   EXPECT_THAT(page, Not(HasSubstr("class=\"warning\"")));
-  EXPECT_THAT(page, HasSubstr("Nothing of what was run."));
+  EXPECT_THAT(page, HasSubstr("None in what was run."));
 }
 
 TEST(HtmlPage, a_pass_that_its_entries_do_not_support_is_not_shown_as_one) {
@@ -141,8 +141,8 @@ TEST(HtmlPage, a_pass_that_its_entries_do_not_support_is_not_shown_as_one) {
   report.scenarios[0].ranks[0].bit_mismatches = 1;
   const std::string page = to_html(report, "");
   EXPECT_THAT(page, HasSubstr("<h1>Reprise: <span class=\"v unsupported\">"));
-  EXPECT_THAT(page, HasSubstr("claims pass, but rank 0 has 1 element with other bits"));
-  EXPECT_THAT(page, Not(HasSubstr("Nothing of what was run.")));
+  EXPECT_THAT(page, HasSubstr("claims pass, but rank 0 has 1 element with different bits"));
+  EXPECT_THAT(page, Not(HasSubstr("None in what was run.")));
 }
 
 TEST(HtmlPage, says_of_each_kind_of_evidence_that_it_was_not_run) {
@@ -162,7 +162,8 @@ TEST(HtmlPage, says_of_each_kind_of_evidence_that_it_was_not_run) {
     EXPECT_THAT(page, HasSubstr(command));
   }
   report.lane = ReportLane::kFiles;
-  EXPECT_THAT(to_html(report, ""), HasSubstr("It is about stored checkpoints: no job ran."));
+  EXPECT_THAT(to_html(report, ""),
+              HasSubstr("This report is about stored checkpoints: no job was run."));
 }
 
 TEST(HtmlPage, failures_come_first_the_worst_before_the_others) {
@@ -197,7 +198,7 @@ TEST(HtmlPage, lists_each_finding_of_a_failure_and_second_tries) {
     EXPECT_THAT(page, HasSubstr("LOST_OBJECT: key" + std::to_string(i) + "</dd>"));
   }
   EXPECT_THAT(page, HasSubstr("<dt>earlier try</dt><dd>HANG: a first</dd>"));
-  EXPECT_THAT(page, HasSubstr("Passed at a second try"));
+  EXPECT_THAT(page, HasSubstr("Passed on the second try"));
   EXPECT_THAT(page, HasSubstr(">HANG: late<"));
 }
 

@@ -261,7 +261,7 @@ TEST(Pictures, the_loss_is_drawn_only_where_it_left_the_course) {
   EXPECT_EQ(loss_figure(sample_scenario("good")), "");
   EXPECT_EQ(loss_sentence(sample_scenario("good")),
             "The loss of 1 step equals that of the uninterrupted run.");
-  EXPECT_EQ(loss_sentence({}), "No step's loss was compared with the uninterrupted run.");
+  EXPECT_EQ(loss_sentence({}), "The loss was not compared with the uninterrupted run at any step.");
 }
 
 TEST(Pictures, the_matrix_shows_families_and_codes) {

@@ -158,7 +158,7 @@ TEST(ModulesJob, grids_that_do_not_make_a_job_are_refused_on_every_rank) {
        "modules a and b share the ranks 1"},
       {{module_on("a", "audio-tiny", "tp2", {0, 1}), module_on("b", "audio-tiny", "tp1", {3})},
        4,
-       "no module stands on the ranks 2"},
+       "no module is placed on the ranks 2"},
       {{module_on("a", "audio-tiny", "tp2", {0, 1}), module_on("b", "audio-tiny", "tp2", {2, 3})},
        3,
        "need 4 ranks, and there are 3"},

@@ -85,8 +85,9 @@ TEST_F(PosixStoreTest, links_that_lead_to_no_file_are_told_apart) {
     const auto error = error_of([&] { store.open(name); });
     return std::string(error ? error->what() : "opened");
   };
-  EXPECT_THAT(words("here"), testing::HasSubstr("IO: open: symbolic links that lead in a circle"));
-  EXPECT_THAT(words("lost"), testing::HasSubstr("NOT_FOUND: open: a symbolic link that leads to"));
+  EXPECT_THAT(words("here"), testing::HasSubstr("IO: open: symbolic links form a loop"));
+  EXPECT_THAT(words("lost"),
+              testing::HasSubstr("NOT_FOUND: open: a symbolic link whose target does not exist"));
   for (const char* name : {"to_pipe", "to_device", "up"}) {
     EXPECT_THAT(words(name),
                 testing::HasSubstr("IO: open: this is a directory, a device or a pipe"));
@@ -152,7 +153,7 @@ TEST_F(ForeignLock, that_is_held_names_its_holder) {
 
 TEST_F(ForeignLock, that_cannot_be_read_or_removed_names_its_owner_and_what_to_do) {
   const auto tells =
-      testing::AllOf(testing::HasSubstr("LOCKED: the lock file " + file + " is of user"),
+      testing::AllOf(testing::HasSubstr("LOCKED: the lock file " + file + " belongs to user"),
                      testing::HasSubstr("(" + std::to_string(::geteuid()) + ")"),
                      testing::HasSubstr("have that user remove the file"));
   fs::permissions(file, fs::perms::none);
@@ -178,7 +179,7 @@ TEST_F(ForeignLock, that_is_no_lock_file_is_somebody_s_own) {
   fs::permissions(file, fs::perms::all);
   store.create(".d.lock")->write_at(0, as_bytes("my thesis"));
   fs::permissions(file, kReadable);
-  EXPECT_THAT(refusal(), testing::HasSubstr("USAGE: a file is where a lock is to be"));
+  EXPECT_THAT(refusal(), testing::HasSubstr("USAGE: a file is in the place of the lock"));
 }
 
 TEST_F(PosixStoreTest, root_may_be_a_link) {
@@ -196,7 +197,7 @@ TEST_F(PosixStoreTest, file_in_the_place_of_a_directory_is_named_with_what_to_do
   for (const std::string& root : {file, file + "/x", file + "/x/y"}) {
     const auto error = contracts::error_of([&] { PosixStore(root).make_directory(""); });
     ASSERT_TRUE(error);
-    EXPECT_EQ(error->message(), "mkdir: this is a file and no directory; name a directory");
+    EXPECT_EQ(error->message(), "mkdir: this is a file, not a directory; name a directory");
     EXPECT_EQ(error->place().file, file);
   }
 }

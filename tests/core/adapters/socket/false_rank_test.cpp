@@ -108,7 +108,7 @@ TEST(FalseRanks, that_connect_a_second_time_are_refused) {
     const auto answer = decode_answer(as_text(next_frame(again).body));
     ASSERT_TRUE(answer && answer->refused);
     EXPECT_EQ(answer->refused->code(), Code::kLayoutMismatch);
-    EXPECT_THAT(answer->refused->message(), HasSubstr("is rank 1, which is connected already"));
+    EXPECT_THAT(answer->refused->message(), HasSubstr("is rank 1, which is already connected"));
   });
   EXPECT_EQ(error->code(), Code::kPeerFailed) << "then the false rank ended";
 }
@@ -126,7 +126,7 @@ TEST(FalseRanks, that_send_what_no_rank_sends_are_named) {
     });
     ASSERT_TRUE(error);
     EXPECT_EQ(error->code(), Code::kPeerFailed);
-    EXPECT_THAT(error->message(), HasSubstr("rank 1 sent what no rank of Reprise sends"));
+    EXPECT_THAT(error->message(), HasSubstr("rank 1 sent something that no rank of Reprise sends"));
   }
 }
 
@@ -135,7 +135,7 @@ TEST(FalseRanks, that_send_rubbish_are_named) {
     send_some(one.ahead(), std::array{ByteSpan(Bytes(100, std::byte{'?'}))});
     EXPECT_EQ(next_frame(one.ahead()).header.kind, FrameKind::kBye);
   });
-  EXPECT_THAT(error->message(), HasSubstr("rank 1 sent what no rank of Reprise sends"));
+  EXPECT_THAT(error->message(), HasSubstr("rank 1 sent something that no rank of Reprise sends"));
 }
 
 // Much of what is sent is on its way in the system's buffers.

@@ -140,7 +140,7 @@ TEST_F(SocketProcesses, wait_for_a_rank_that_hangs_no_longer_than_the_deadline) 
   const Stopwatch watch;
   const auto error = error_of([&] { all->barrier(); });
   EXPECT_THAT(error->what(), testing::StartsWith("DEADLINE: barrier #2 of group {0 1 2}: "));
-  EXPECT_THAT(error->what(), HasSubstr("waited for rank 2"));
+  EXPECT_THAT(error->what(), HasSubstr("was waiting for rank 2"));
   EXPECT_EQ(error->place().rank, GlobalRank{0});
   EXPECT_GE(watch.passed(), seconds(1));
   EXPECT_LT(watch.passed(), seconds(3));
@@ -186,7 +186,7 @@ TEST_F(SocketProcesses, have_children_that_are_no_ranks_and_disturb_none) {
     fabric.reset();
     return std::string(error->what());
   });
-  EXPECT_THAT(child.said(), HasSubstr("a forked child is no rank of the job"));
+  EXPECT_THAT(child.said(), HasSubstr("a forked child is not a rank of the job"));
   all->barrier();
   EXPECT_EQ(rank(1).said(), "met");
 }
@@ -240,9 +240,10 @@ TEST(SocketCalls, that_differ_between_ranks_are_told_apart) {
   const std::vector<Row> rows = {
       {[](auto& all) { all.barrier(); }, [](auto& all) { all.all_gather({}); }, "all_gather #1"},
       {[](auto& all) { all.broadcast({0}, {}); }, [](auto& all) { all.broadcast({1}, {}); },
-       "broadcast #1 with other arguments"},
+       "broadcast #1 with different arguments"},
       {[&](auto& all) { all.all_reduce(Reduce::kMin, two); },
-       [&](auto& all) { all.all_reduce(Reduce::kMax, two); }, "all_reduce #1 with other arguments"},
+       [&](auto& all) { all.all_reduce(Reduce::kMax, two); },
+       "all_reduce #1 with different arguments"},
       {[&](auto& all) { all.all_reduce(Reduce::kMin, two); },
        [&](auto& all) { all.all_reduce(Reduce::kMin, {}); }, "different numbers of values"}};
   for (const Row& row : rows) {

@@ -191,18 +191,18 @@ TEST_P(Refused, is_told_why_and_the_job_goes_on) {
 INSTANTIATE_TEST_SUITE_P(
     Meeting0, Refused,
     testing::Values(RefusedRow{"another_size", [](Hello& hello) { hello.size = 5; },
-                               Code::kLayoutMismatch, "is rank 1 of 5, and this job has 2 ranks"},
+                               Code::kLayoutMismatch, "is rank 1 of 5, but this job has 2 ranks"},
                     RefusedRow{"another_job", [](Hello& hello) { hello.job = "theirs"; },
-                               Code::kUsage, "of job 'theirs', and this is job 'mine'"},
+                               Code::kUsage, "of job 'theirs', but this is job 'mine'"},
                     RefusedRow{"another_version", [](Hello& hello) { hello.version = 99; },
                                Code::kUnsupported,
-                               "speaks version 99 of the protocol, and this rank version 1"},
+                               "uses version 99 of the protocol, but this rank uses version 1"},
                     RefusedRow{"number_of_rank_0", [](Hello& hello) { hello.rank = {0}; },
                                Code::kLayoutMismatch, "is rank 0, and so is 127.0.0.1:"},
                     RefusedRow{"negative_number", [](Hello& hello) { hello.rank = {-1}; },
-                               Code::kLayoutMismatch, "is rank -1 of 2, and they count from 0"},
+                               Code::kLayoutMismatch, "is rank -1 of 2, and ranks count from 0"},
                     RefusedRow{"number_that_is_too_large", [](Hello& hello) { hello.rank = {2}; },
-                               Code::kLayoutMismatch, "is rank 2 of 2, and they count from 0"}),
+                               Code::kLayoutMismatch, "is rank 2 of 2, and ranks count from 0"}),
     [](const auto& row) { return std::string(row.param.name); });
 
 TEST_F(Meeting0, refuses_one_that_would_connect_before_all_have_come) {
@@ -240,8 +240,9 @@ TEST_F(Meeting0, names_who_has_not_come_and_who_was_turned_away) {
   for (const auto& error : errors) {
     ASSERT_TRUE(error);
     EXPECT_EQ(error->code(), Code::kDeadline) << error->what();
-    EXPECT_THAT(error->message(), HasSubstr("the job has 4 ranks; not come in time: 1 3; "));
-    EXPECT_THAT(error->message(), HasSubstr("is rank 3 of 2, and this job has 4 ranks"));
+    EXPECT_THAT(error->message(),
+                HasSubstr("the job has 4 ranks; these did not join in time: 1 3; "));
+    EXPECT_THAT(error->message(), HasSubstr("is rank 3 of 2, but this job has 4 ranks"));
   }
 }
 
@@ -269,7 +270,7 @@ TEST_F(Meeting0, ends_for_all_when_a_rank_that_came_has_ended) {
   });
   ASSERT_TRUE(errors[0]);
   EXPECT_EQ(errors[0]->code(), Code::kPeerFailed);
-  EXPECT_THAT(errors[0]->message(), HasSubstr("rank 2 has ended before all ranks had come"));
+  EXPECT_THAT(errors[0]->message(), HasSubstr("rank 2 exited before all ranks had joined"));
   ASSERT_TRUE(errors[1]);
 }
 
@@ -288,7 +289,7 @@ TEST_F(Meeting0, is_of_another_program_at_that_address) {
   answers.join();
   ASSERT_TRUE(error);
   EXPECT_EQ(error->code(), Code::kUsage);
-  EXPECT_THAT(error->message(), HasSubstr("what answers at " + address + " is no rank"));
+  EXPECT_THAT(error->message(), HasSubstr("what answers at " + address + " is not a rank"));
 }
 
 TEST_F(Meeting0, cannot_be_where_another_one_listens) {
@@ -306,7 +307,7 @@ TEST_F(Meeting0, refuses_one_that_comes_when_all_have_come) {
     if (number == 1) {
       const auto late = error_of([&] { expect_meets(rank(1)); });
       EXPECT_EQ(late->code(), Code::kUsage);
-      EXPECT_THAT(late->message(), HasSubstr("is rank 1 and comes too late"));
+      EXPECT_THAT(late->message(), HasSubstr("is rank 1 but is too late"));
       Hello guess = hello(1);
       guess.key = "0123456789abcdef";
       Stranger link(address, FrameKind::kLink, encode(guess));
@@ -336,7 +337,7 @@ TEST_F(KeyMeeting, says_which_rank_has_another_size) {
   for (const auto& error : errors) {
     ASSERT_TRUE(error);
     EXPECT_EQ(error->code(), Code::kLayoutMismatch);
-    EXPECT_THAT(error->message(), HasSubstr("is rank 1 of 4, and this job has 3 ranks"));
+    EXPECT_THAT(error->message(), HasSubstr("is rank 1 of 4, but this job has 3 ranks"));
   }
 }
 
@@ -374,7 +375,7 @@ TEST_F(KeyMeeting, names_who_has_not_come) {
   for (const auto& error : errors) {
     ASSERT_TRUE(error);
     EXPECT_EQ(error->code(), Code::kDeadline);
-    EXPECT_THAT(error->message(), HasSubstr("rank 2 has not come in time"));
+    EXPECT_THAT(error->message(), HasSubstr("rank 2 did not join in time"));
   }
 }
 
