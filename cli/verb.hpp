@@ -43,6 +43,7 @@ std::unique_ptr<Verb> make_gate();
 std::unique_ptr<Verb> make_report();
 std::unique_ptr<Verb> make_compare_reports();
 std::unique_ptr<Verb> make_resume_proof();
+std::unique_ptr<Verb> make_explain();
 std::unique_ptr<Verb> make_completion();
 
 /// Returns the verbs in the order in which the help lists them.

@@ -432,5 +432,20 @@ TEST(Plan, SaveAndLoadOfAModelAndLoadOfACheckpoint) {
   EXPECT_THAT(stored.out, HasSubstr("balance"));
 }
 
+TEST(Explain, says_of_a_code_what_it_means_what_causes_it_and_what_to_do) {
+  const auto one = run_program({"explain", "STALE_PLAN"});
+  EXPECT_EQ(one.exit_code, 0) << one.all();
+  for (const char* words : {"STALE_PLAN\n  A cached plan", "likely causes: ", "what to do: "}) {
+    EXPECT_THAT(one.out, HasSubstr(words));
+  }
+  const auto all = run_program({"explain"});
+  EXPECT_EQ(all.exit_code, 0) << all.all();
+  EXPECT_THAT(all.out, HasSubstr("COVERAGE_GAP"));
+  EXPECT_THAT(all.out, HasSubstr("TORN_SNAPSHOT"));
+  const auto unknown = run_program({"explain", "STALE_PLANS"});
+  EXPECT_EQ(unknown.exit_code, 2);
+  EXPECT_THAT(unknown.err, HasSubstr("did you mean 'STALE_PLAN'?"));
+}
+
 }  // namespace
 }  // namespace reprise::test
