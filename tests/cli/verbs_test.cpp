@@ -435,7 +435,8 @@ TEST(Plan, SaveAndLoadOfAModelAndLoadOfACheckpoint) {
 TEST(Explain, says_of_a_code_what_it_means_what_causes_it_and_what_to_do) {
   const auto one = run_program({"explain", "STALE_PLAN"});
   EXPECT_EQ(one.exit_code, 0) << one.all();
-  for (const char* words : {"STALE_PLAN\n  A cached plan", "likely causes: ", "what to do: "}) {
+  for (const char* words :
+       {"STALE_PLAN\n  A plan that is kept", "likely causes: ", "what to do: "}) {
     EXPECT_THAT(one.out, HasSubstr(words));
   }
   const auto all = run_program({"explain"});
