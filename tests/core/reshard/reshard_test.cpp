@@ -105,8 +105,8 @@ TEST_F(Reshard, LeavesOutStridesWhichEarlierTorchCantRead) {
   EXPECT_EQ(strides_in(store_, "kept"), recorded);
 }
 
-/// Returns each class of which a .metadata holds an instance, with the form of its state: the number
-/// of fields of a tuple, or the names of fields of a dict.
+/// Returns each class of which a .metadata holds an instance, with the form of its state: the
+/// number of fields of a tuple, or the names of fields of a dict.
 std::set<std::string> forms_in(Store& store, const std::string& path) {
   const Bytes bytes = read_all(store, path + "/.metadata", 1U << 20U);
   const auto reading = pickle::read_graph(bytes, pickle::Grammar::kMetadata, {.file = path});
@@ -131,7 +131,8 @@ std::set<std::string> forms_in(Store& store, const std::string& path) {
   return forms;
 }
 
-// Torch before 2.15 reads what it writes itself, so a file of the same forms is one that it can read.
+// Torch before 2.15 reads what it writes itself, so a file of the same forms is one that it can
+// read.
 TEST_F(Reshard, WritesNothingThatFilesOfEarlierTorchDoNotHave) {
   std::set<std::string> earlier;
   for (const auto* fixture : {"torch_2.4.1/same_content_a", "torch_2.9.1/same_content_b"}) {
