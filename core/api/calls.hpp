@@ -3,8 +3,6 @@
 // and what the harness calls, so that both are the same saves and loads.
 
 #include <memory>
-#include <optional>
-#include <vector>
 
 #include "core/load/load.hpp"
 #include "core/ports/job_state.hpp"
@@ -13,14 +11,18 @@
 
 namespace reprise {
 
-/// Returns a job of the ranks of `group`. `ports` must outlive the job and its saves. Jobs that
-/// share `memory` keep one set of plans and of damaged iterations. Not collective.
+/// Returns the ports as a job takes them, but somebody else owns them: they must outlive the job
+/// and its saves.
+JobPorts borrowed_ports(const Ports& ports);
+
+/// Returns a job of the ranks of `group` over borrowed ports. Jobs that share `memory` keep one set
+/// of plans and of damaged iterations. Not collective.
 Job job_over(const Ports& ports, std::shared_ptr<Communicator> group,
-             std::shared_ptr<JobMemory> memory = std::make_shared<JobMemory>());
+             std::shared_ptr<JobMemory> memory = std::make_shared<JobMemory>(),
+             JobSeams seams = {});
 
 /// The same as begin_save() of the public header.
-SaveInFlight begin_save(Job& job, const StateDict& state, const SaveOptions& options,
-                        std::optional<std::vector<WriteItem>> writes = {});
+SaveInFlight begin_save(Job& job, const StateDict& state, const SaveOptions& options);
 
 /// The same as load() of the public header, except that the job decides what it wants when it sees
 /// the checkpoint.

@@ -54,20 +54,17 @@ std::optional<std::int64_t> number_of(std::optional<Step> step) {
   return step ? std::optional(step->value) : std::nullopt;
 }
 
-void remember_damaged(const std::vector<Step>& damaged, std::vector<Step>& known) {
-  for (const Step step : damaged) {
-    if (std::count(known.begin(), known.end(), step) == 0) known.push_back(step);
-  }
+/// Returns the decisions of a load: the engine's own, unless the harness replaced some.
+LoadSeams seams_of(const JobState& job) {
+  return job.seams.load != nullptr ? *job.seams.load : LoadSeams();
 }
 
-}  // namespace
-
-namespace {
-
-/// Remembers the iterations that a load skipped as damaged. Returns the report.
-LoadReport remembered(const JobState& job, LoadReport report) {
-  remember_damaged(report.damaged, job.memory->damaged[parent_path(report.location.directory)]);
-  return report;
+/// Remembers the iterations that a load skipped as damaged.
+void remember_damaged(const JobState& job, const LoadReport& report) {
+  std::vector<Step>& known = job.memory->damaged[parent_path(report.location.directory)];
+  for (const Step step : report.damaged) {
+    if (std::count(known.begin(), known.end(), step) == 0) known.push_back(step);
+  }
 }
 
 }  // namespace
@@ -75,17 +72,17 @@ LoadReport remembered(const JobState& job, LoadReport report) {
 LoadReport load(Job& job, const LoadOptions& options, const Ask& ask) {
   const JobState& own = *JobAccess::state(job);
   agree_on(own, options, [] {});
-  const LoadSettings settings = settings_of(options);
-  return remembered(own, own.load_seams != nullptr
-                             ? load(own.ports(), *own.all, settings, ask, *own.load_seams)
-                             : load(own.ports(), *own.all, settings, ask));
+  LoadReport report = load(own.ports(), *own.all, settings_of(options), ask, seams_of(own));
+  remember_damaged(own, report);
+  return report;
 }
 
 LoadResult load(Job& job, State& state, const LoadOptions& options) {
   const JobState& own = *JobAccess::state(job);
   StateDict* into = nullptr;
   agree_on(own, options, [&] { into = &StateAccess::content(state); });
-  LoadReport report = remembered(own, load(own.ports(), *own.all, *into, settings_of(options)));
+  LoadReport report = load(own.ports(), *own.all, *into, settings_of(options), seams_of(own));
+  remember_damaged(own, report);
   return {.directory = report.location.directory,
           .step = number_of(report.location.step),
           .tensors = report.tensors,
@@ -108,6 +105,10 @@ std::optional<LoadResult> load_if_any(Job& job, State& state, const LoadOptions&
 std::optional<Value> read_common(Job& job, const std::string& directory,
                                  const std::string& step_names) {
   const JobState& own = *JobAccess::state(job);
+  agree_on_options(*own.all, [&]() -> std::vector<NamedOption> {
+    static_cast<void>(StepNames(step_names));  // throws if it names no step
+    return {{"directory", directory}, {"step_names", step_names}};
+  });
   return read_common(*own.own.store, *own.all, directory, StepNames(step_names));
 }
 

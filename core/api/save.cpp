@@ -37,6 +37,10 @@ void require_possible(const SaveOptions& options, const StateDict& state) {
     refuse("staging_bytes: a save needs at least " + std::to_string(kLeastToSave) + " bytes, not " +
            std::to_string(*options.staging_bytes) + "; leave this option out for the default size");
   }
+  if (options.batch_bytes < kLeastToSave) {
+    refuse("batch_bytes: a save needs at least " + std::to_string(kLeastToSave) + " bytes, not " +
+           std::to_string(options.batch_bytes));
+  }
   static_cast<void>(StepNames(options.step_names));  // throws if it names no step
   if (options.keep && !options.step) {
     refuse("keep: this option counts iterations, so the save needs a step");
@@ -160,12 +164,6 @@ namespace {
 
 using Writes = std::optional<std::vector<WriteItem>>;
 
-Save begin(const JobState& job, const StateDict& state, SaveSettings settings) {
-  return job.save_seams != nullptr
-             ? begin_save(job.ports(), job.all, state, std::move(settings), *job.save_seams)
-             : Save::begin(job.ports(), job.all, state, std::move(settings));
-}
-
 SaveInFlight begin(Job& job, const Content& content, const SaveOptions& options,
                    std::uint64_t staging, Writes writes) {
   const auto& own = JobAccess::state(job);
@@ -180,7 +178,8 @@ SaveInFlight begin(Job& job, const Content& content, const SaveOptions& options,
   settings.target.damaged = memory.damaged[root];
   auto& lock = memory.locks[root];
   settings.target.claim.root = lock.lock();
-  Save save = begin(*own, content(), std::move(settings));
+  const SaveSeams& seams = own->seams.save != nullptr ? *own->seams.save : SaveSeams();
+  Save save = begin_save(own->ports(), own->all, content(), std::move(settings), seams);
   if (lock.expired()) lock = save.root_lock();
   return JobAccess::in_flight(
       std::make_unique<Flight>(Flight{own, step, directory, std::move(save)}));
@@ -197,11 +196,8 @@ Content content_of(const State& state) {
 
 }  // namespace
 
-SaveInFlight begin_save(Job& job, const StateDict& state, const SaveOptions& options,
-                        std::optional<std::vector<WriteItem>> writes) {
-  return begin(
-      job, [&state]() -> const StateDict& { return state; }, options, kBesideStaging,
-      std::move(writes));
+SaveInFlight begin_save(Job& job, const StateDict& state, const SaveOptions& options) {
+  return begin(job, [&state]() -> const StateDict& { return state; }, options, kBesideStaging, {});
 }
 
 SaveInFlight begin_save(Job& job, const State& state, const SaveOptions& options) {
@@ -225,8 +221,7 @@ SaveResult save(Job& job, const State& state, const SaveOptions& options,
       .finish();
 }
 
-Job job_over(const Ports& ports, std::shared_ptr<Communicator> group,
-             std::shared_ptr<JobMemory> memory) {
+JobPorts borrowed_ports(const Ports& ports) {
   const auto borrowed = []<class Port>(Port& port) {
     return std::shared_ptr<Port>(std::shared_ptr<Port>(), &port);
   };
@@ -234,8 +229,15 @@ Job job_over(const Ports& ports, std::shared_ptr<Communicator> group,
                borrowed(ports.tasks), borrowed(ports.trace)};
   if (ports.data != nullptr) own.data = borrowed(*ports.data);
   if (ports.interrupted != nullptr) own.interrupted = *ports.interrupted;
-  return JobAccess::job(std::make_shared<JobState>(
-      JobState{.own = std::move(own), .all = std::move(group), .memory = std::move(memory)}));
+  return own;
+}
+
+Job job_over(const Ports& ports, std::shared_ptr<Communicator> group,
+             std::shared_ptr<JobMemory> memory, JobSeams seams) {
+  return JobAccess::job(std::make_shared<JobState>(JobState{.own = borrowed_ports(ports),
+                                                            .all = std::move(group),
+                                                            .memory = std::move(memory),
+                                                            .seams = seams}));
 }
 
 }  // namespace reprise

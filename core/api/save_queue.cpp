@@ -11,7 +11,7 @@
 namespace reprise {
 namespace {
 
-/// What names the checkpoint of a save.
+/// The options that together name the checkpoint of a save.
 using Place = std::tuple<std::string, std::optional<std::int64_t>, std::string>;
 
 struct InFlight {

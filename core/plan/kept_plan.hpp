@@ -27,8 +27,8 @@ struct KeptPlan {
   SaveScope made_for;  ///< what `plan` was made for: `scope`, or else the two come from two saves
 };
 
-/// What one rank keeps for one structure of a job's saves. Each rank of the job has one, which
-/// outlives the saves that use it.
+/// One rank's place for the plan of one structure. Each rank of a job has one for each structure
+/// that it saves, and it outlives the saves that use it.
 struct PlanSlot {
   std::optional<KeptPlan> kept;
   std::uint64_t replans = 0;  ///< how often a new plan was made although one was kept

@@ -1,6 +1,6 @@
 #include "core/ports/call_deadline.hpp"
 
-#include <chrono>
+#include <algorithm>
 #include <limits>
 #include <sstream>
 #include <thread>
@@ -31,7 +31,13 @@ std::uint64_t sum_or_end(std::uint64_t now_ns, std::uint64_t deadline_ns) {
 
 void require_deadline(std::uint64_t deadline_ns) {
   if (deadline_ns != 0) return;
-  throw Error(Code::kUsage, "calls need a deadline, and it must be longer than 0");
+  throw Error(Code::kUsage, "deadline: it must be longer than 0");
+}
+
+std::uint64_t required_deadline(std::chrono::nanoseconds deadline) {
+  const auto ns = static_cast<std::uint64_t>(std::max<std::int64_t>(deadline.count(), 0));
+  require_deadline(ns);
+  return ns;
 }
 
 CallDeadline::CallDeadline(Clock& clock, Limits limits, const Group& group, GlobalRank self,

@@ -2,6 +2,7 @@
 // Waits for other ranks on a real lane, up to a deadline. Every fabric call waits with this class
 // while its operations are pending. The simulated lane uses its scheduler instead.
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -20,6 +21,9 @@ inline constexpr std::uint64_t kDefaultDeadlineNs = 1'800'000'000'000;
 /// Throws USAGE for a deadline of 0, because a call with that deadline would fail before it starts.
 /// Fabrics check their limits with this function when they are created.
 void require_deadline(std::uint64_t deadline_ns);
+/// Returns the nanoseconds of a deadline that a user chose. Throws USAGE unless it is longer than
+/// 0.
+std::uint64_t required_deadline(std::chrono::nanoseconds deadline);
 
 /// The deadline of one call, shared by all operations of the call.
 class CallDeadline {

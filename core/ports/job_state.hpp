@@ -14,7 +14,7 @@ namespace reprise {
 struct SaveSeams;
 struct LoadSeams;
 
-/// What a job remembers between calls.
+/// A job's memory between calls.
 struct JobMemory {
   /// For each directory, the iterations that a load skipped as damaged and that no later save has
   /// replaced.
@@ -24,14 +24,18 @@ struct JobMemory {
   std::map<std::string, std::weak_ptr<StoreLock>> locks = {};
 };
 
+/// Decisions that the harness replaced for a mutant; null if they are the engine's own. They
+/// outlive the job and its saves.
+struct JobSeams {
+  const SaveSeams* save = nullptr;
+  const LoadSeams* load = nullptr;
+};
+
 struct JobState {
   JobPorts own;
   std::shared_ptr<Communicator> all;  ///< communicator of the job's ranks
   std::shared_ptr<JobMemory> memory = std::make_shared<JobMemory>();
-  /// Decisions that the harness replaced for a mutant; null if they are the engine's own. They
-  /// outlive the job and its saves.
-  const SaveSeams* save_seams = nullptr;
-  const LoadSeams* load_seams = nullptr;
+  JobSeams seams = {};
 
   Ports ports() const {
     return {*own.store,

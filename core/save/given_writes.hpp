@@ -14,8 +14,9 @@ namespace reprise {
 /// does not hold what it is to write.
 Bytes encode_writes(std::span<const WriteItem> writes, const StateDict& state);
 
-/// Who writes what, as all ranks' shares say. Throws MULTI_WRITER if several ranks, of `savers`,
-/// are to write the same, and COLLECTIVE_MISMATCH if a message cannot be decoded.
+/// Returns the plan in which each box has the owner that the ranks' shares give it. Throws
+/// MULTI_WRITER if several ranks, of `savers`, are to write the same, and COLLECTIVE_MISMATCH if a
+/// message cannot be decoded.
 GlobalPlan owners_by_writes(std::span<const Bytes> shares, const Group& savers);
 
 /// Gives each object of the plan the owner that `owners` has for it. Throws NO_WRITER with the key

@@ -18,12 +18,12 @@ namespace reprise {
 struct SaveSettings {
   CommitTarget target;
   ImageOptions image;
-  /// What the job keeps for saves of this structure. Either every rank passes a slot, or no rank
-  /// does. Without one, every save makes a new plan.
+  /// Place where the job keeps its plan for saves of this structure. Either every rank passes one,
+  /// or no rank does. Without it, every save makes a new plan.
   PlanSlot* plan = nullptr;
   UnequalCopies unequal = UnequalCopies::kReported;
-  /// What this rank writes, if the job has planned that itself; then `plan` is null. Either
-  /// every rank passes a share, or no rank does.
+  /// This rank's share of the writes, if the job has planned that itself; then `plan` is null.
+  /// Either every rank passes a share, or no rank does.
   std::optional<std::vector<WriteItem>> writes = {};
 };
 

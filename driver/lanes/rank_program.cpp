@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/api/access.hpp"
 #include "core/api/calls.hpp"
 #include "core/base/hash.hpp"
 #include "core/base/print.hpp"
@@ -365,7 +364,7 @@ class RankProgram {
       return Wanted{&request.wanted, request.excused};
     };
     arrived_ = false;
-    Job loading = engine_job(ports_, job_.world_group());
+    Job loading = engine_job(ports_);
     const LoadReport report = reprise::load(loading, load_options(), ask);
     arrived_ = true;
     rank_ports_.load().returned();
@@ -548,19 +547,16 @@ class RankProgram {
     if (part_.policies.before_save != nullptr) {
       part_.policies.before_save(*job_.world_group(), state);
     }
-    Job saving = engine_job(ports, job_.world_group());
+    Job saving = engine_job(ports);
     return begin_save(saving, state, options);
   }
 
   /// Returns the engine's job for one call. All of them are one job: they remember the same. Only
   /// with a mutant do they enter the seams.
-  Job engine_job(const Ports& ports, std::shared_ptr<Communicator> group) {
-    Job job = job_over(ports, std::move(group), memory_);
-    if (sim::has_replaced_seams(part_.policies)) {
-      JobAccess::state(job)->save_seams = &save_seams_;
-      JobAccess::state(job)->load_seams = &part_.policies.load;
-    }
-    return job;
+  Job engine_job(const Ports& ports) {
+    JobSeams seams;
+    if (sim::has_replaced_seams(part_.policies)) seams = {&save_seams_, &part_.policies.load};
+    return job_over(ports, job_.world_group(), memory_, seams);
   }
 
   SaveOptions save_options(const SaveAction& plan, bool async) {

@@ -92,7 +92,8 @@ struct SaveOptions {
   /// begin_save as much as this rank writes. If the data does not fit, the call waits until some of
   /// it has been written.
   std::optional<std::uint64_t> staging_bytes = {};
-  /// How much is copied, checksummed and written at a time. Never more than `staging_bytes`.
+  /// Number of bytes that are copied, checksummed and written at a time: at least 4096, and never
+  /// more than `staging_bytes`.
   std::uint64_t batch_bytes = std::uint64_t{1} << 20U;
   BeginReturns returns = BeginReturns::kWhenCopied;  ///< for begin_save alone
   ReadBack read_back = ReadBack::kBeforeOlderGoes;

@@ -1,5 +1,6 @@
-// What replaces the folders of CUDA, NCCL and MPI in a build without them: each build links it
-// here, so a function that only the real folder has is found before somebody without CUDA builds.
+// Tests the files that replace the folders of CUDA, NCCL and MPI in a build without them. Each
+// build links them here, so a function that only the real folder has is found before somebody
+// without CUDA builds.
 #include <gtest/gtest.h>
 
 #include "core/adapters/cuda/cuda_device.hpp"

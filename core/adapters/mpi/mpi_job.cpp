@@ -7,6 +7,7 @@
 #include "core/adapters/mpi/mpi_fabric.hpp"
 #include "core/adapters/mpi/mpi_session.hpp"
 #include "core/adapters/posix/posix_clock.hpp"
+#include "core/ports/call_deadline.hpp"
 #include "reprise/error.hpp"
 #include "reprise/job.hpp"
 
@@ -52,12 +53,9 @@ struct MpiRank {
 }  // namespace
 
 Job mpi_job(const std::string& root, const JobOptions& options) {
-  if (options.deadline.count() <= 0) {
-    throw Error(Code::kUsage, "deadline: it must be longer than 0");
-  }
+  const std::uint64_t deadline_ns = required_deadline(options.deadline);
   JobPorts ports = local_ports(root, options);
-  const auto rank = std::make_shared<MpiRank>(static_cast<std::uint64_t>(options.deadline.count()),
-                                              options.interrupted);
+  const auto rank = std::make_shared<MpiRank>(deadline_ns, options.interrupted);
   ports.fabric = std::shared_ptr<Fabric>(rank, &rank->fabric);
   if (options.data) ports.data = options.data(ports.fabric);
   return Job(std::move(ports));

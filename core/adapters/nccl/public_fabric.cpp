@@ -5,6 +5,7 @@
 
 #include "core/adapters/nccl/nccl_fabric.hpp"
 #include "core/adapters/posix/posix_clock.hpp"
+#include "core/ports/call_deadline.hpp"
 #include "reprise/error.hpp"
 #include "reprise/fabric.hpp"
 
@@ -34,11 +35,8 @@ struct OwnedFabric {
 
 std::shared_ptr<Fabric> nccl_fabric(std::shared_ptr<Fabric> fabric, int device,
                                     std::chrono::nanoseconds deadline) {
-  if (deadline.count() <= 0) {
-    throw Error(Code::kUsage, "deadline: it must be longer than 0");
-  }
-  const auto owned = std::make_shared<OwnedFabric>(
-      std::move(fabric), static_cast<std::uint64_t>(deadline.count()), device);
+  const auto owned =
+      std::make_shared<OwnedFabric>(std::move(fabric), required_deadline(deadline), device);
   return {owned, &owned->fabric};
 }
 

@@ -14,6 +14,7 @@
 #include "core/adapters/socket/rendezvous.hpp"
 #include "core/adapters/socket/socket_communicator.hpp"
 #include "core/base/caught.hpp"
+#include "core/ports/call_deadline.hpp"
 #include "reprise/fabric.hpp"
 
 namespace reprise {
@@ -29,9 +30,8 @@ void require_sense(const SocketOptions& ranks) {
             "two";
   } else if (ranks.job.size() > kNameMax || ranks.job.find('\n') != std::string::npos) {
     text << "job: the name must be one line of at most " << kNameMax << " bytes";
-  } else if (ranks.deadline.count() <= 0) {
-    text << "deadline: it must be longer than 0";
   } else {
+    required_deadline(ranks.deadline);
     return;
   }
   throw Error(Code::kUsage, text.str());
@@ -83,7 +83,7 @@ class SocketFabric final : public Fabric {
   std::int32_t size_;
   std::chrono::nanoseconds deadline_;
   std::shared_ptr<Links> links_;
-  /// How many communicators each group has had. It is the same on all its members.
+  /// Counts the communicators that each group has had; the same on all its members.
   std::map<std::vector<GlobalRank>, std::uint64_t> made_;
 };
 
@@ -108,9 +108,7 @@ std::shared_ptr<Communicator> SocketFabric::communicator(const Group& group) {
 std::shared_ptr<SocketFabric> made_fabric(const SocketOptions& ranks,
                                           std::chrono::nanoseconds deadline) {
   require_sense(ranks);
-  if (deadline.count() <= 0) {
-    throw Error(Code::kUsage, "deadline: it must be longer than 0");
-  }
+  required_deadline(deadline);
   return std::make_shared<SocketFabric>(GlobalRank{ranks.rank}, ranks.size, deadline,
                                         connected(ranks));
 }

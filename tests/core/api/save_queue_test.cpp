@@ -203,6 +203,15 @@ TEST(SaveQueue,
   EXPECT_THAT(said.front(), testing::ContainsRegex("iter_0000002.saving-[0-9a-f]+/__2_0.distcp"));
 }
 
+TEST(SaveQueue, needs_room_for_a_save) {
+  try {
+    SaveQueue queue(0);
+    FAIL() << "a queue without room can't begin a save";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::kUsage) << error.what();
+  }
+}
+
 TEST(SaveQueue, what_a_handler_throws_passes_and_the_save_has_ended) {
   const TemporaryDirectory directory;
   run_ranks(kQueueRanks, directory.path(), [&](const Ports& ports) {

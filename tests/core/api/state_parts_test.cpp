@@ -218,6 +218,8 @@ TEST_F(StateParts, what_can_not_be_part_of_a_state_is_refused) {
   state_.add_bytes("b", {std::byte{1}});
   EXPECT_THAT(complaint([&] { add(state_, "b", {}, {}); }), HasSubstr("already"));
   EXPECT_THAT(complaint([&] { state_.set_path("b", {}); }), HasSubstr("at least one step"));
+  EXPECT_THAT(complaint([&] { save(job_, state_, {.directory = "run", .batch_bytes = 0}); }),
+              HasSubstr("USAGE: batch_bytes: a save needs at least 4096 bytes, not 0"));
   EXPECT_THAT(complaint([&] { save(job_, state_, {.directory = "run", .staging_bytes = 1024}); }),
               HasSubstr("USAGE: staging_bytes: a save needs at least 4096 bytes, not 1024"));
   EXPECT_THAT(complaint([&] { static_cast<void>(state_.bytes("nowhere")); }),

@@ -8,7 +8,6 @@
 #include <sstream>
 
 #include "core/adapters/local/solo_fabric.hpp"
-#include "core/api/access.hpp"
 #include "core/api/calls.hpp"
 #include "properties/ruling_code.hpp"
 #include "properties/state_judge.hpp"
@@ -97,8 +96,8 @@ class Lives {
                               .staging_bytes = 2 * course_.batch,
                               .batch_bytes = course_.batch,
                               .returns = BeginReturns::kWhenQueued};
-    Job saving = job_over(ports, job.world_group());
-    JobAccess::state(saving)->save_seams = &seams;
+    Job saving =
+        job_over(ports, job.world_group(), std::make_shared<JobMemory>(), {.save = &seams});
     queue.begin(
         options, [&] { return begin_save(saving, job.state(), options); },
         [](const EndedSave& end) {

@@ -9,10 +9,10 @@
 #include <utility>
 #include <vector>
 
+#include "core/api/calls.hpp"
 #include "reprise/reprise.hpp"
 #include "sim/world/sim_store.hpp"
 #include "sim/world/world.hpp"
-#include "tests/fixtures/borrowed_ports.hpp"
 #include "tests/fixtures/complaint.hpp"
 
 namespace reprise::collective_options_test {
@@ -61,6 +61,15 @@ TEST(CollectiveOptions, what_one_rank_can_not_do_is_refused_by_both) {
     save(job, state, {.directory = "run", .staging_bytes = first ? 4096 : 0});
   });
   EXPECT_THAT(saved, testing::Each(AllOf(HasSubstr("USAGE"), HasSubstr("staging_bytes"))));
+  const auto in_batches = on_two_ranks([](Job& job, State& state, bool first) {
+    save(job, state, {.directory = "run", .batch_bytes = first ? 4096U : 0U});
+  });
+  EXPECT_THAT(in_batches, testing::Each(AllOf(HasSubstr("USAGE"), HasSubstr("batch_bytes"))));
+  const auto read = on_two_ranks([](Job& job, State& state, bool first) {
+    save(job, state, {.directory = "run", .step = 1});
+    read_common(job, "run", first ? "iter_%07d" : "no number");
+  });
+  EXPECT_THAT(read, testing::Each(AllOf(HasSubstr("USAGE"), HasSubstr("step_names"))));
 }
 
 TEST(CollectiveOptions, a_state_that_one_rank_has_moved_from_is_refused_by_both) {

@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "core/api/calls.hpp"
 #include "core/checkpoint/checkpoint.hpp"
 #include "reprise/reprise.hpp"
 #include "sim/world/sim_store.hpp"
 #include "sim/world/world.hpp"
-#include "tests/fixtures/borrowed_ports.hpp"
 
 namespace reprise::copies_test {
 namespace {

@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "core/api/calls.hpp"
 #include "reprise/reprise.hpp"
 #include "sim/world/sim_store.hpp"
 #include "sim/world/world.hpp"
-#include "tests/fixtures/borrowed_ports.hpp"
 
 namespace reprise::save_options_test {
 namespace {
