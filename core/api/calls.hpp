@@ -26,6 +26,6 @@ SaveInFlight begin_save(Job& job, const StateDict& state, const SaveOptions& opt
 
 /// The same as load() of the public header, except that the job decides what it wants when it sees
 /// the checkpoint.
-LoadReport load(Job& job, const LoadOptions& options, const Ask& ask);
+LoadResult load(Job& job, const LoadOptions& options, const Ask& ask);
 
 }  // namespace reprise

@@ -39,61 +39,36 @@ void agree_on(const JobState& job, const LoadOptions& options, const std::functi
   });
 }
 
-LoadSettings settings_of(const LoadOptions& options) {
-  return {.path = options.directory,
-          .strictness = options.strictness,
-          .excused = options.excused,
-          .staging_bytes = options.staging_bytes,
-          .checksums = options.checksums,
-          .fallback = options.fallback,
-          .reads = options.reads,
-          .names = StepNames(options.step_names)};
-}
-
-std::optional<std::int64_t> number_of(std::optional<Step> step) {
-  return step ? std::optional(step->value) : std::nullopt;
-}
-
 /// Returns the decisions of a load: the engine's own, unless the harness replaced some.
 LoadSeams seams_of(const JobState& job) {
   return job.seams.load != nullptr ? *job.seams.load : LoadSeams();
 }
 
 /// Remembers the iterations that a load skipped as damaged.
-void remember_damaged(const JobState& job, const LoadReport& report) {
-  std::vector<Step>& known = job.memory->damaged[parent_path(report.location.directory)];
-  for (const Step step : report.damaged) {
-    if (std::count(known.begin(), known.end(), step) == 0) known.push_back(step);
+void remember_damaged(const JobState& job, const LoadResult& result) {
+  std::vector<Step>& known = job.memory->damaged[parent_path(result.directory)];
+  for (const std::int64_t step : result.damaged) {
+    if (std::count(known.begin(), known.end(), Step{step}) == 0) known.push_back(Step{step});
   }
 }
 
 }  // namespace
 
-LoadReport load(Job& job, const LoadOptions& options, const Ask& ask) {
+LoadResult load(Job& job, const LoadOptions& options, const Ask& ask) {
   const JobState& own = *JobAccess::state(job);
   agree_on(own, options, [] {});
-  LoadReport report = load(own.ports(), *own.all, settings_of(options), ask, seams_of(own));
-  remember_damaged(own, report);
-  return report;
+  LoadResult result = load(own.ports(), *own.all, options, ask, seams_of(own));
+  remember_damaged(own, result);
+  return result;
 }
 
 LoadResult load(Job& job, State& state, const LoadOptions& options) {
   const JobState& own = *JobAccess::state(job);
   StateDict* into = nullptr;
   agree_on(own, options, [&] { into = &StateAccess::content(state); });
-  LoadReport report = load(own.ports(), *own.all, *into, settings_of(options), seams_of(own));
-  remember_damaged(own, report);
-  return {.directory = report.location.directory,
-          .step = number_of(report.location.step),
-          .tensors = report.tensors,
-          .objects = report.objects,
-          .elements = report.elements,
-          .bytes_read = report.bytes_read,
-          .not_stored = std::move(report.returned.not_stored),
-          .not_requested = std::move(report.returned.not_requested),
-          .excused = std::move(report.excused),
-          .fell_back_from = std::move(report.fell_back_from),
-          .log = std::move(report.log)};
+  LoadResult result = load(own.ports(), *own.all, *into, options, seams_of(own));
+  remember_damaged(own, result);
+  return result;
 }
 
 std::optional<LoadResult> load_if_any(Job& job, State& state, const LoadOptions& options) {

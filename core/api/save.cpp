@@ -17,9 +17,6 @@
 namespace reprise {
 namespace {
 
-/// begin_save takes as much staging as the rank writes; no state is larger than this.
-constexpr std::uint64_t kBesideStaging = std::uint64_t{1} << 60U;
-
 /// A batch of copies needs this much.
 constexpr std::uint64_t kLeastToSave = 4096;
 
@@ -90,39 +87,18 @@ void agree_on(JobState& job, const Content& content, const SaveOptions& options,
   });
 }
 
-CommitTarget target_of(const SaveOptions& options) {
-  CommitTarget target{.directory = options.directory, .step = {}};
-  if (options.step) {
-    target = CommitTarget::iteration(options.directory, Step{*options.step},
-                                     StepNames(options.step_names));
-  }
-  target.keep = options.keep;
-  target.replace = options.replace;
-  return target;
-}
-
-SaveSettings settings_of(const SaveOptions& options, std::uint64_t staging) {
-  SaveSettings settings{.target = target_of(options), .image = {.checksums = options.checksums}};
-  settings.image.read_back = options.read_back;
-  settings.image.staging_bytes_max = options.staging_bytes.value_or(staging);
-  settings.image.batch_bytes = std::min(options.batch_bytes, settings.image.staging_bytes_max);
-  settings.image.returns = options.returns;
-  settings.unequal = options.unequal;
-  return settings;
-}
-
 }  // namespace
 
 struct Flight {
   std::shared_ptr<JobState> job;  ///< must outlive the save
-  std::optional<Step> step;
-  std::string directory;
+  std::string root;  ///< directory of the iteration
+  std::optional<std::int64_t> step;
   Save save;
 
   /// Removes the iteration from the job's list of damaged iterations, because this save replaced
   /// the damaged files.
   void settle() {
-    if (step) std::erase(job->memory->damaged[parent_path(directory)], *step);
+    if (step) std::erase(job->memory->damaged[root], Step{*step});
   }
 };
 
@@ -164,29 +140,24 @@ namespace {
 
 using Writes = std::optional<std::vector<WriteItem>>;
 
-SaveInFlight begin(Job& job, const Content& content, const SaveOptions& options,
-                   std::uint64_t staging, Writes writes) {
+SaveInFlight begin(Job& job, const Content& content, const SaveOptions& options, Writes writes) {
   const auto& own = JobAccess::state(job);
   JobMemory& memory = *own->memory;
   agree_on(*own, content, options, writes.has_value());
-  SaveSettings settings = settings_of(options, staging);
-  if (!writes && !options.structure.empty()) settings.plan = &memory.plans[options.structure];
-  settings.writes = std::move(writes);
-  const std::string directory = settings.target.directory;
-  const std::optional<Step> step = settings.target.step;
-  const std::string root = parent_path(directory);
-  settings.target.damaged = memory.damaged[root];
+  const std::string root = options.step ? options.directory : parent_path(options.directory);
   auto& lock = memory.locks[root];
-  settings.target.claim.root = lock.lock();
+  SaveContext context{.writes = std::move(writes), .damaged = memory.damaged[root], .root = lock.lock()};
+  if (!context.writes && !options.structure.empty()) context.plan = &memory.plans[options.structure];
   const SaveSeams& seams = own->seams.save != nullptr ? *own->seams.save : SaveSeams();
-  Save save = begin_save(own->ports(), own->all, content(), std::move(settings), seams);
+  Save save = begin_save(own->ports(), own->all, content(), options, std::move(context), seams);
   if (lock.expired()) lock = save.root_lock();
   return JobAccess::in_flight(
-      std::make_unique<Flight>(Flight{own, step, directory, std::move(save)}));
+      std::make_unique<Flight>(Flight{own, root, options.step, std::move(save)}));
 }
 
 SaveOptions blocking(SaveOptions options) {
   options.returns = BeginReturns::kWhenCopied;
+  if (!options.staging_bytes) options.staging_bytes = kBlockingStaging;
   return options;
 }
 
@@ -197,26 +168,26 @@ Content content_of(const State& state) {
 }  // namespace
 
 SaveInFlight begin_save(Job& job, const StateDict& state, const SaveOptions& options) {
-  return begin(job, [&state]() -> const StateDict& { return state; }, options, kBesideStaging, {});
+  return begin(job, [&state]() -> const StateDict& { return state; }, options, {});
 }
 
 SaveInFlight begin_save(Job& job, const State& state, const SaveOptions& options) {
-  return begin(job, content_of(state), options, kBesideStaging, {});
+  return begin(job, content_of(state), options, {});
 }
 
 SaveInFlight begin_save(Job& job, const State& state, const SaveOptions& options,
                         std::span<const WriteItem> writes) {
-  return begin(job, content_of(state), options, kBesideStaging,
+  return begin(job, content_of(state), options,
                Writes({writes.begin(), writes.end()}));
 }
 
 SaveResult save(Job& job, const State& state, const SaveOptions& options) {
-  return begin(job, content_of(state), blocking(options), kBlockingStaging, {}).finish();
+  return begin(job, content_of(state), blocking(options), {}).finish();
 }
 
 SaveResult save(Job& job, const State& state, const SaveOptions& options,
                 std::span<const WriteItem> writes) {
-  return begin(job, content_of(state), blocking(options), kBlockingStaging,
+  return begin(job, content_of(state), blocking(options),
                Writes({writes.begin(), writes.end()}))
       .finish();
 }

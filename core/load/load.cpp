@@ -73,7 +73,7 @@ std::optional<Value> common_for_all(Communicator& group, const LeaderSeams& lead
   return read_common_file(answer).value;
 }
 
-void remember_log(LoadReport& report, const std::vector<std::string>& lines, Trace& trace) {
+void remember_log(LoadResult& report, const std::vector<std::string>& lines, Trace& trace) {
   for (const auto& line : lines) trace.event({.phase = "load", .detail = line});
   report.log.insert(report.log.end(), lines.begin(), lines.end());
 }
@@ -121,11 +121,11 @@ class Loading {
   /// Returns the job's request. Called after the checkpoint has been opened.
   using Want = std::function<Wanted(Loading&, Checkpoint&)>;
 
-  Loading(const Ports& ports, Communicator& group, const LoadSettings& options,
-          const LoadSeams& seams)
-      : ports_(ports), group_(group), options_(options), seams_(seams) {}
+  Loading(const Ports& ports, Communicator& group, const LoadOptions& options,
+          const LoadSeams& seams, const KnownMetadata* known)
+      : ports_(ports), group_(group), options_(options), seams_(seams), known_(known) {}
 
-  LoadReport run(const Want& want) {
+  LoadResult run(const Want& want) {
     begin_phase(ports_.trace, phase::kLocate);
     Candidates found = candidates_for_all(ports_.store, group_, options_, seams_);
     end_phase(ports_.trace, phase::kLocate);
@@ -182,20 +182,21 @@ class Loading {
   void pass_over(const Location& location, const Error& error) {
     if (options_.fallback == Fallback::kNone) return;
     fell_back_from_.push_back(location.directory + ": " + error.what());
-    if (location.step) damaged_.push_back(*location.step);
+    if (location.step) damaged_.push_back(location.step->value);
     ports_.trace.event({.phase = "load", .detail = "passed over " + fell_back_from_.back()});
   }
 
-  LoadReport attempt(const Location& location, const Want& want) {
+  LoadResult attempt(const Location& location, const Want& want) {
     shown_.reset();
     begin_phase(ports_.trace, phase::kMetadata);
     auto opened = stage(LoadStage::kOpen, [&] {
       return std::make_shared<Opened>(
-          open_for_all(ports_.store, group_, options_, seams_, location));
+          known_ != nullptr ? opened_as(*known_, ports_.store, location)
+                            : open_for_all(ports_.store, group_, seams_, location));
     });
     if (options_.fallback != Fallback::kNone) opened = vote(std::move(opened));
     end_phase(ports_.trace, phase::kMetadata, {.bytes = opened->metadata_bytes});
-    LoadReport report = fill(opened->checkpoint, want(*this, opened->checkpoint));
+    LoadResult report = fill(opened->checkpoint, want(*this, opened->checkpoint));
     report.metadata_bytes = opened->metadata_bytes;
     return report;
   }
@@ -218,12 +219,13 @@ class Loading {
     return chosen;
   }
 
-  LoadReport fill(Checkpoint& checkpoint, const Wanted& wanted) {
+  LoadResult fill(Checkpoint& checkpoint, const Wanted& wanted) {
     mixed_.reset();
     if (needs_mixed_device(ports_.device, *wanted.into))
       mixed_.emplace(ports_.device, *wanted.into);
-    LoadReport report;
-    report.location = checkpoint.location();
+    LoadResult report;
+    report.directory = checkpoint.location().directory;
+    if (const auto step = checkpoint.location().step) report.step = step->value;
     report.log = report.fell_back_from = fell_back_from_;
     remember_log(report, notes_, ports_.trace);
     report.damaged = damaged_;
@@ -237,7 +239,7 @@ class Loading {
     return report;
   }
 
-  ReadShare plan(const Checkpoint& checkpoint, const Wanted& wanted, LoadReport& report) {
+  ReadShare plan(const Checkpoint& checkpoint, const Wanted& wanted, LoadResult& report) {
     ReadShare share;
     begin_phase(ports_.trace, phase::kLoadPlan);
     const auto absent = stage(
@@ -252,7 +254,8 @@ class Loading {
     StrictVerdict verdict = seams_.judge_strictness(options_.strictness, keys);
     remember_log(report, verdict.log, ports_.trace);
     if (verdict.refuse || (!verdict.drop_not_stored && !keys.not_stored.empty())) refuse(keys);
-    report.returned = std::move(verdict.returned);
+    report.not_stored = std::move(verdict.returned.not_stored);
+    report.not_requested = std::move(verdict.returned.not_requested);
     const LoadPlan& own = share.plan;
     report.elements = own.elements;
     report.bytes_needed = own.bytes_needed;
@@ -268,7 +271,7 @@ class Loading {
 
   /// Plans this rank's share. Returns the keys that are wanted but not stored.
   std::vector<std::string> plan_share(const Checkpoint& checkpoint, const StateDict& into,
-                                      LoadPlan& plan, LoadReport& report) {
+                                      LoadPlan& plan, LoadResult& report) {
     std::vector<std::string> absent;
     agree_on(group_, [&] {
       require_uninterrupted(ports_);
@@ -294,7 +297,7 @@ class Loading {
     return absent;
   }
 
-  void read(Checkpoint& checkpoint, StateDict& into, ReadShare& share, LoadReport& report) {
+  void read(Checkpoint& checkpoint, StateDict& into, ReadShare& share, LoadResult& report) {
     if (shown_) share.tally = shown_->tally;
     std::optional<ShareFill> filling;
     const auto make_ready = [&] {
@@ -366,7 +369,7 @@ class Loading {
   /// collective: first, every rank allocates what it needs for the exchange, and if this fails on
   /// any rank, all ranks throw; then the communicators are created.
   std::unique_ptr<RecordExchange> exchange_of(
-      Checkpoint& checkpoint, LoadReport& report,
+      Checkpoint& checkpoint, LoadResult& report,
       const std::function<std::vector<StoredRecord>()>& wanted) const {
     if (options_.reads == Reads::kByEach) return nullptr;
     // Checksums are computed by the CPU, so then all bytes must pass through its memory, as those
@@ -381,7 +384,7 @@ class Loading {
 
   /// Reads the records that other ranks need too, round by round, and then the records that only
   /// this rank needs.
-  void read_share(Checkpoint& checkpoint, ShareFill& filling, LoadReport& report,
+  void read_share(Checkpoint& checkpoint, ShareFill& filling, LoadResult& report,
                   RecordExchange* exchange) const {
     begin_phase(ports_.trace, phase::kRead);
     if (exchange != nullptr) {
@@ -409,7 +412,7 @@ class Loading {
 
   /// Reads the common state, then decides whether checksum mismatches in any of the records are
   /// damage.
-  void read_common(Checkpoint& checkpoint, ReadShare& share, LoadReport& report) {
+  void read_common(Checkpoint& checkpoint, ReadShare& share, LoadResult& report) {
     begin_phase(ports_.trace, phase::kCommon);
     if (shown_) {
       share.common = std::move(shown_->value);
@@ -428,10 +431,11 @@ class Loading {
 
   const Ports& ports_;
   Communicator& group_;
-  const LoadSettings& options_;
+  const LoadOptions& options_;
   const LoadSeams& seams_;
+  const KnownMetadata* known_;  ///< null if it is to be read
   std::vector<std::string> fell_back_from_;
-  std::vector<Step> damaged_;  ///< damaged iterations among the candidates
+  std::vector<std::int64_t> damaged_;  ///< damaged iterations among the candidates
   std::vector<std::string> notes_;
   std::optional<MixedDevice> mixed_;  ///< set if the leaves are in memory of two kinds
   std::optional<Common> shown_;       ///< common state of the current candidate
@@ -459,28 +463,28 @@ bool nothing_saved(Store& store, Communicator& group, const std::string& path) {
   return !from_leader(group, LeaderSeams{}, answer).empty();
 }
 
-LoadReport load(const Ports& ports, Communicator& group, const LoadSettings& options,
+LoadResult load(const Ports& ports, Communicator& group, const LoadOptions& options,
                 const Ask& ask) {
   return load(ports, group, options, ask, {});
 }
 
-LoadReport load(const Ports& ports, Communicator& group, StateDict& into,
-                const LoadSettings& options) {
+LoadResult load(const Ports& ports, Communicator& group, StateDict& into,
+                const LoadOptions& options) {
   return load(ports, group, into, options, {});
 }
 
-LoadReport load(const Ports& ports, Communicator& group, const LoadSettings& options,
-                const Ask& ask, const LoadSeams& seams) {
-  return Loading(ports, group, options, seams)
+LoadResult load(const Ports& ports, Communicator& group, const LoadOptions& options,
+                const Ask& ask, const LoadSeams& seams, const KnownMetadata* known) {
+  return Loading(ports, group, options, seams, known)
       .run([&ask](Loading& loading, Checkpoint& checkpoint) {
         const Value* common = loading.common(checkpoint);
         return ask({checkpoint.location(), common, checkpoint.catalog()});
       });
 }
 
-LoadReport load(const Ports& ports, Communicator& group, StateDict& into,
-                const LoadSettings& options, const LoadSeams& seams) {
-  return Loading(ports, group, options, seams).run([&into](Loading&, Checkpoint&) {
+LoadResult load(const Ports& ports, Communicator& group, StateDict& into,
+                const LoadOptions& options, const LoadSeams& seams) {
+  return Loading(ports, group, options, seams, nullptr).run([&into](Loading&, Checkpoint&) {
     return Wanted{&into, {}};
   });
 }

@@ -61,38 +61,12 @@ Metadata for_rank(Metadata all, const Communicator& group, const LoadSeams& seam
   return seen_by(all, seams.own_metadata(group).value);
 }
 
-/// The leader calls `read` and broadcasts the files, together with a hash of their names and
-/// contents.
-Opened open_for_all(Store& store, Communicator& group, const LoadSeams& seams, Location location,
-                    const std::function<MetadataFiles()>& read) {
-  const Bytes answer = from_leader(group, seams.leader, [&] {
-    const MetadataFiles files = read();
-    Bytes wire = encode(files);
-    append_le(wire, hash_of(files));
-    return wire;
-  });
-  std::optional<Checkpoint> checkpoint;
-  agree_on(group, [&] {
-    PeerWire wire(answer, "metadata");
-    const std::vector<std::string> names = wire.texts();
-    std::vector<ByteSpan> contents;
-    for (std::size_t i = 0; i < names.size(); ++i) contents.push_back(wire.part());
-    const auto hash = wire.number<std::uint64_t>();
-    wire.end();
-    auto own =
-        std::make_shared<const Metadata>(for_rank(read_metadata(contents, names), group, seams));
-    checkpoint.emplace(store, std::move(location), std::move(own), hash);
-    return Bytes{};
-  });
-  return {std::move(*checkpoint), answer.size()};
-}
-
 // --- trackers -----------------------------------------------------------------------------------
 
-TrackedSteps tracked_by_all(Store& store, Communicator& group, const LoadSettings& options) {
+TrackedSteps tracked_by_all(Store& store, Communicator& group, const LoadOptions& options) {
   const auto wires = agree_on(group, [&] {
     Bytes wire;
-    const auto own = tracked_step(store, options.path);
+    const auto own = tracked_step(store, options.directory);
     append_le(wire, own ? own->value : std::int64_t{-1});
     return wire;
   });
@@ -116,10 +90,10 @@ std::string other_idea(const TrackedSteps& tracked, Step newest, const Group& gr
 
 /// Makes `newest` the first location. If falling back is allowed, the locations that the leader
 /// found come after it; otherwise they are dropped.
-void put_first(Step newest, const LoadSettings& options, std::vector<Location>& locations) {
+void put_first(Step newest, const LoadOptions& options, std::vector<Location>& locations) {
   Location first = locations.front();
   first.step = newest;
-  first.directory = join_path(options.path, directory_of({newest}));
+  first.directory = join_path(options.directory, directory_of({newest}));
   locations.front().tracker.reset();
   std::erase_if(locations, [newest](const auto& other) { return other.step == newest; });
   if (options.fallback == Fallback::kNone) locations.clear();
@@ -129,7 +103,7 @@ void put_first(Step newest, const LoadSettings& options, std::vector<Location>& 
 /// Handles trackers that differ between ranks. In that case, the ranks see different stores, or
 /// some ranks see an old state of one store. The newest iteration that a tracker names was
 /// committed, so it is loaded. Throws unless each rank's store has that iteration.
-void take_newest(Store& store, Communicator& group, const LoadSettings& options,
+void take_newest(Store& store, Communicator& group, const LoadOptions& options,
                  const LoadSeams& seams, Candidates& found) {
   if (!found.locations.front().tracker) return;  // the checkpoint was found without a tracker
   const TrackedSteps tracked = tracked_by_all(store, group, options);
@@ -155,10 +129,10 @@ void take_newest(Store& store, Communicator& group, const LoadSettings& options,
                         ", is loaded");
 }
 
-Candidates candidates_of_leader(Store& store, Communicator& group, const LoadSettings& options,
+Candidates candidates_of_leader(Store& store, Communicator& group, const LoadOptions& options,
                                 const LeaderSeams& lead) {
   const Bytes answer = from_leader(group, lead, [&] {
-    const Candidates found = candidates(store, options.path, options.fallback, options.names);
+    const Candidates found = candidates(store, options.directory, options.fallback, StepNames(options.step_names));
     Bytes wire;
     put_texts(wire, found.passed_over);
     put_texts(wire, found.notes);
@@ -181,20 +155,39 @@ std::optional<Step> newest_tracked(const TrackedSteps& tracked, GroupRank /*lead
   return *std::max_element(tracked.begin(), tracked.end());
 }
 
-Candidates candidates_for_all(Store& store, Communicator& group, const LoadSettings& options,
+Candidates candidates_for_all(Store& store, Communicator& group, const LoadOptions& options,
                               const LoadSeams& seams) {
   Candidates found = candidates_of_leader(store, group, options, seams.leader);
   take_newest(store, group, options, seams, found);
   return found;
 }
 
-Opened open_for_all(Store& store, Communicator& group, const LoadSettings& options,
-                    const LoadSeams& seams, const Location& location) {
-  if (options.known != nullptr) {
-    return {Checkpoint(store, location, options.known->metadata, options.known->content), 0};
-  }
-  return open_for_all(store, group, seams, location,
-                      [&] { return read_metadata_files(store, location.directory); });
+Opened opened_as(const KnownMetadata& known, Store& store, const Location& location) {
+  return {Checkpoint(store, location, known.metadata, known.content), 0};
+}
+
+Opened open_for_all(Store& store, Communicator& group, const LoadSeams& seams,
+                    const Location& location) {
+  const Bytes answer = from_leader(group, seams.leader, [&] {
+    const MetadataFiles files = read_metadata_files(store, location.directory);
+    Bytes wire = encode(files);
+    append_le(wire, hash_of(files));
+    return wire;
+  });
+  std::optional<Checkpoint> checkpoint;
+  agree_on(group, [&] {
+    PeerWire wire(answer, "metadata");
+    const std::vector<std::string> names = wire.texts();
+    std::vector<ByteSpan> contents;
+    for (std::size_t i = 0; i < names.size(); ++i) contents.push_back(wire.part());
+    const auto hash = wire.number<std::uint64_t>();
+    wire.end();
+    auto own =
+        std::make_shared<const Metadata>(for_rank(read_metadata(contents, names), group, seams));
+    checkpoint.emplace(store, location, std::move(own), hash);
+    return Bytes{};
+  });
+  return {std::move(*checkpoint), answer.size()};
 }
 
 }  // namespace reprise

@@ -18,7 +18,7 @@ namespace reprise {
 /// limit.
 StagingNeed staging_need(const LoadPlan& plan, const Catalog& catalog, const Device& device,
                          std::uint64_t most);
-/// Return LoadReport::bound_empty and LoadReport::bound_staging, the limits on the memory that
+/// Return LoadResult::bound_empty and LoadResult::bound_staging, the limits on the memory that
 /// reading uses in addition to the job's own.
 std::uint64_t empty_reading_bound(const LoadPlan& plan, const Catalog& catalog);
 std::uint64_t reading_bound(const LoadPlan& plan, const Catalog& catalog, const StagingNeed& need);

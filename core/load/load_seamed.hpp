@@ -2,6 +2,8 @@
 // Variants of the functions in load.hpp in which some decisions are replaced, for mutants and
 // engine tests. All other code uses load.hpp.
 
+#include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -10,12 +12,19 @@
 
 namespace reprise {
 
+/// Metadata as read from the files of a checkpoint.
+struct KnownMetadata {
+  std::shared_ptr<const Metadata> metadata;
+  std::uint64_t content = 0;  ///< hash of the metadata files' names and bytes
+};
+
 /// The same as load() in load.hpp, except that `seams` provides the functions that make the
-/// decisions.
-LoadReport load(const Ports& ports, Communicator& group, const LoadSettings& options,
-                const Ask& ask, const LoadSeams& seams);
-LoadReport load(const Ports& ports, Communicator& group, StateDict& into,
-                const LoadSettings& options, const LoadSeams& seams);
+/// decisions. If every rank has the metadata already, such as for many loads of one checkpoint, all
+/// pass it as `known`; it is then neither read nor broadcast.
+LoadResult load(const Ports& ports, Communicator& group, const LoadOptions& options,
+                const Ask& ask, const LoadSeams& seams, const KnownMetadata* known = nullptr);
+LoadResult load(const Ports& ports, Communicator& group, StateDict& into,
+                const LoadOptions& options, const LoadSeams& seams);
 
 /// The same as read_common() in load.hpp, except that `seams` chooses the leader.
 std::optional<Value> read_common(Store& store, Communicator& group, const std::string& path,

@@ -71,7 +71,7 @@ struct CommitTarget {
   /// Number of committed iterations to keep, including this one; at least 1. If absent, all are
   /// kept. See retention.hpp.
   std::optional<std::int32_t> keep = {};
-  /// Iterations that this job found damaged during a load (LoadReport::damaged) and has not saved
+  /// Iterations that this job found damaged during a load (LoadResult::damaged) and has not saved
   /// again since then. `keep` does not include them.
   std::vector<Step> damaged = {};
   /// If this is false and `directory` exists, prepare_protocol and the commit step swap_in throw

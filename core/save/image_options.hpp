@@ -7,10 +7,6 @@
 
 namespace reprise {
 
-/// Size of staging for a blocking save. It is large enough to keep both the caller and the
-/// background tasks busy, and small enough to fit into the processor cache that they share.
-inline constexpr std::uint64_t kBlockingStaging = std::uint64_t{8} << 20U;
-
 struct ImageOptions {
   /// Limit on staging. A caller whose data fits into it does not wait for background tasks.
   std::uint64_t staging_bytes_max = std::uint64_t{256} << 20U;

@@ -62,6 +62,31 @@ void require_one_keep(const std::vector<Staged>& all) {
   throw Error(Code::kUsage, "ranks disagree on `keep`");
 }
 
+CommitTarget target_of(const SaveOptions& options, const SaveContext& context) {
+  CommitTarget target{.directory = options.directory, .step = {}};
+  if (options.step) {
+    target = CommitTarget::iteration(options.directory, Step{*options.step},
+                                     StepNames(options.step_names));
+  }
+  target.keep = options.keep;
+  target.damaged = context.damaged;
+  target.replace = options.replace;
+  target.claim.root = context.root;
+  return target;
+}
+
+/// No state is larger than this.
+constexpr std::uint64_t kAsMuchAsItTakes = std::uint64_t{1} << 60U;
+
+ImageOptions image_of(const SaveOptions& options) {
+  const std::uint64_t staging = options.staging_bytes.value_or(kAsMuchAsItTakes);
+  return {.staging_bytes_max = staging,
+          .batch_bytes = std::min(options.batch_bytes, staging),
+          .checksums = options.checksums,
+          .returns = options.returns,
+          .read_back = options.read_back};
+}
+
 void require_possible(const CommitTarget& target) {
   if (target.keep.value_or(1) >= 1) return;
   throw Error(Code::kUsage,
@@ -237,12 +262,12 @@ Save& Save::operator=(Save&&) noexcept = default;
 Save::~Save() = default;
 
 Save Save::begin(const Ports& ports, std::shared_ptr<Communicator> group, const StateDict& state,
-                 SaveSettings options) {
-  return begin_save(ports, std::move(group), state, std::move(options), {});
+                 const SaveOptions& options, SaveContext context) {
+  return begin_save(ports, std::move(group), state, options, std::move(context), {});
 }
 
 Save begin_save(const Ports& given, std::shared_ptr<Communicator> group, const StateDict& state,
-                SaveSettings options, const SaveSeams& seams) {
+                const SaveOptions& options, SaveContext context, const SaveSeams& seams) {
   auto mixed = needs_mixed_device(given.device, state)
                    ? std::make_unique<MixedDevice>(given.device, state)
                    : nullptr;
@@ -254,13 +279,13 @@ Save begin_save(const Ports& given, std::shared_ptr<Communicator> group, const S
                   .ports = ports,
                   .group = group,
                   .seams = seams,
-                  .image = options.image,
-                  .slot = options.plan,
-                  .end = SaveCommit(ports, group, seams, std::move(options.target)),
+                  .image = image_of(options),
+                  .slot = context.plan,
+                  .end = SaveCommit(ports, group, seams, target_of(options, context)),
                   .write = RankWrite(ports, seams),
                   .refuses_unequal = options.unequal == UnequalCopies::kRefused});
   Save::State& own = *started;
-  own.make_plan(state, options.writes);
+  own.make_plan(state, context.writes);
   own.settle([&] {
     own.end.prepare(state);
     own.stage(state);

@@ -10,6 +10,6 @@ namespace reprise {
 
 /// Does the same as Save::begin, with seams.
 Save begin_save(const Ports& ports, std::shared_ptr<Communicator> group, const StateDict& state,
-                SaveSettings options, const SaveSeams& seams);
+                const SaveOptions& options, SaveContext context, const SaveSeams& seams);
 
 }  // namespace reprise

@@ -89,8 +89,8 @@ void load_one(const Loads& loads, const SavedLayout& saved, const Ports& given, 
     overwrite(request.wanted);
     return Wanted{&request.wanted, request.excused};
   };
-  const LoadSettings settings{.path = kExhaustCheckpoint, .known = &saved.metadata};
-  load(ports, job.world(), settings, ask, loads.policies.load);
+  load(ports, job.world(), {.directory = kExhaustCheckpoint}, ask, loads.policies.load,
+       &saved.metadata);
   tally.delivered(rank, request.wanted);
   job.take(request.wanted);
   tally.took(rank, job.model_space());

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/checkpoint/checkpoint.hpp"
+#include "core/save/save.hpp"
 
 namespace reprise::driver {
 namespace {
@@ -23,11 +24,11 @@ void save(Saver& saver, const Ports& ports, const Subject& subject, const sim::L
   for (int i = 0; i < kExhaustSteps; ++i) job.step();
   saver.model = job.model_space();
   saver.stored = job.live_state();
-  SaveSettings settings;
-  settings.target.directory = kExhaustCheckpoint;
-  settings.image.staging_bytes_max = kBlockingStaging;
+  SaveOptions settings;
+  settings.directory = kExhaustCheckpoint;
+  settings.staging_bytes = kBlockingStaging;
   const StateDict handed = job.state();
-  saver.bytes = sim::begin_save(policies, ports, job.world_group(), handed, settings,
+  saver.bytes = sim::begin_save(policies, ports, job.world_group(), handed, settings, {},
                                 [&job] { return job.iteration(); })
                     .finish()
                     .bytes;

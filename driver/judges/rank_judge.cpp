@@ -134,12 +134,12 @@ void RankJudge::filled(const StateDict& loaded) {
 }
 
 void RankJudge::loaded(sim::TrainingJob& job, const FinishedLoad& load) {
-  record_.loads.push_back({load.report.location.step ? load.report.location.step->value : -1,
+  record_.loads.push_back({load.report.step.value_or(-1),
                            load.requested, load.stored, load.report.excused, load.bytes_read,
                            load.bytes_allowed});
   const Step stored{sim::decode_common(load.state.common).progress.iteration};
   // The directory's name contains no step if the checkpoint is a release.
-  judge_source(load.report.location.step.value_or(stored));
+  judge_source(load.report.step ? Step{*load.report.step} : stored);
   const SavePoint* source = save_told_by(load.state.common, stored);
   if (source == nullptr) {
     add({{judged::kStaleBytes, "",

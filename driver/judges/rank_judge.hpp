@@ -24,7 +24,7 @@ namespace reprise::driver {
 
 /// What the job knows about a completed load.
 struct FinishedLoad {
-  const LoadReport& report;
+  const LoadResult& report;
   const StateDict& state;  ///< state as the load filled it
   Inventory requested;
   Inventory stored;  ///< keys of the checkpoint; empty except on rank 0

@@ -9,6 +9,7 @@
 #include "core/format/tracker.hpp"
 #include "core/ports/traced_ports.hpp"
 #include "core/save/phases.hpp"
+#include "core/save/save.hpp"
 #include "driver/judges/rank_judge.hpp"
 #include "driver/judges/rejected_results.hpp"
 #include "driver/judges/rng_judge.hpp"
@@ -365,7 +366,7 @@ class RankProgram {
     };
     arrived_ = false;
     Job loading = engine_job(ports_);
-    const LoadReport report = reprise::load(loading, load_options(), ask);
+    const LoadResult report = reprise::load(loading, load_options(), ask);
     arrived_ = true;
     rank_ports_.load().returned();
     if (interferes() && part_.interference->common) {
@@ -381,7 +382,7 @@ class RankProgram {
     note(report, request);
     judge_.loaded(
         job_, {report, request.wanted, requested,
-               is_first() ? stored_keys(part_.ports.store, report.location.directory) : Inventory{},
+               is_first() ? stored_keys(part_.ports.store, report.directory) : Inventory{},
                rank_ports_.meter().bytes_read(), bytes_allowed(report)});
   }
 
@@ -398,9 +399,9 @@ class RankProgram {
 
   /// Returns how many bytes all ranks together may read. Returns 0 if there is no limit, and on
   /// every rank except the first.
-  std::uint64_t bytes_allowed(const LoadReport& report) {
+  std::uint64_t bytes_allowed(const LoadResult& report) {
     if (!scenario_.checkpoint.reads_once || !is_first()) return 0;
-    return stored_bytes(part_.ports.store, report.location.directory);
+    return stored_bytes(part_.ports.store, report.directory);
   }
 
   LoadOptions load_options() const {
@@ -420,12 +421,12 @@ class RankProgram {
     ports_.trace.event({.phase = "take", .detail = {}, .moment = Moment::kEnd});
   }
 
-  void note(const LoadReport& report, const sim::LoadRequest& request) {
+  void note(const LoadResult& report, const sim::LoadRequest& request) {
     reports::RankResult& result = record_.result;
-    result.loaded_step = report.location.step ? report.location.step->value : -1;
+    result.loaded_step = report.step.value_or(-1);
     result.excused = report.excused;
-    result.not_requested = report.returned.not_requested;
-    result.not_stored = report.returned.not_stored;
+    result.not_requested = report.not_requested;
+    result.not_stored = report.not_stored;
     say(request.notes);
     say(report.log);
     say(report.fell_back_from);

@@ -73,13 +73,33 @@ struct LoadResult {
   std::uint64_t tensors = 0;         ///< tensors of this rank that were filled
   std::uint64_t objects = 0;         ///< objects of this rank that were filled
   std::uint64_t elements = 0;        ///< elements of this rank that were filled
-  std::uint64_t bytes_read = 0;      ///< element bytes read by this rank
+  std::uint64_t bytes_read = 0;  ///< element bytes delivered to this rank, whichever rank read them
+  /// Number of bytes that this rank read from storage on behalf of all ranks that need them
+  /// (Reads::kOncePerJob).
+  std::uint64_t bytes_for_all = 0;
+  std::uint64_t bytes_needed = 0;  ///< size of the elements that this rank asked for
+  std::uint64_t peak_staging = 0;  ///< size of the read buffer, plus the peak size of exchanged data
+  /// Upper limit, known in advance, on the memory that this rank uses for reading, apart from the
+  /// job's own memory. Covers staging, the largest object, and one round of the exchange including
+  /// this rank's share. Excludes the metadata, which all ranks hold, and memory that the fabric
+  /// uses within a call.
+  std::uint64_t bound_staging = 0;
+  /// Limit that replaces bound_staging on a rank that needs no tensors, or only tensors of a single
+  /// element: the size of its largest object plus a constant. If records are read once for all
+  /// ranks, this rank's part of the exchange is added.
+  std::uint64_t bound_empty = 0;
+  std::uint64_t metadata_bytes = 0;    ///< size of the broadcast metadata
+  std::uint64_t records_verified = 0;  ///< number of records whose checksums this rank verified
   /// Keys that were requested but are not stored, if the strict mode returns such keys.
   std::vector<std::string> not_stored;
   /// Keys that are stored but were not requested, if the strict mode returns such keys.
   std::vector<std::string> not_requested;
   std::vector<std::string> excused;         ///< keys from LoadOptions::excused that were missing
-  std::vector<std::string> fell_back_from;  ///< checkpoints that were skipped, and why
+  /// Checkpoints that were skipped, each with its damage; the same on all ranks.
+  std::vector<std::string> fell_back_from;
+  /// Iterations of the skipped checkpoints. A save with `keep` does not count them, until it has
+  /// replaced them.
+  std::vector<std::int64_t> damaged;
   std::vector<std::string> log;             ///< messages for the operator
 };
 

@@ -23,7 +23,7 @@ struct Stored {
 struct LoadRequest {
   StateDict wanted;  ///< leaves point into the job's memory
   std::vector<std::string>
-      excused;                     ///< keys that are left out on purpose, for LoadSettings::excused
+      excused;                     ///< keys that are left out on purpose, for LoadOptions::excused
   std::vector<std::string> notes;  ///< one line per decision, with the reason
 };
 

@@ -58,10 +58,10 @@ SaveSeams save_seams(const Policies& policies, const std::function<Step()>& iter
 }
 
 Save begin_save(const Policies& policies, const Ports& ports, std::shared_ptr<Communicator> group,
-                const StateDict& state, SaveSettings options,
+                const StateDict& state, const SaveOptions& options, SaveContext context,
                 const std::function<Step()>& iteration) {
   if (policies.before_save != nullptr) policies.before_save(*group, state);
-  return begin_save(ports, std::move(group), state, std::move(options),
+  return begin_save(ports, std::move(group), state, options, std::move(context),
                     save_seams(policies, iteration));
 }
 

@@ -51,7 +51,7 @@ struct Policies {
 SaveSeams save_seams(const Policies& policies, const std::function<Step()>& iteration);
 /// Begins a save with these policies.
 Save begin_save(const Policies& policies, const Ports& ports, std::shared_ptr<Communicator> group,
-                const StateDict& state, SaveSettings options,
+                const StateDict& state, const SaveOptions& options, SaveContext context = {},
                 const std::function<Step()>& iteration = {});
 
 struct Mutant {

@@ -134,9 +134,9 @@ class Worker {
 
   std::string save(Words& words) {
     const std::string directory = take(words);
-    SaveSettings options{.target = {.directory = "ckpt", .step = {}}};
-    options.image.checksums = take(words) == "crc32" ? Checksums::kCrc32 : Checksums::kNone;
-    options.image.staging_bytes_max = static_cast<std::uint64_t>(take_number(words)) << 20U;
+    SaveOptions options{.directory = "ckpt"};
+    options.checksums = take(words) == "crc32" ? Checksums::kCrc32 : Checksums::kNone;
+    options.staging_bytes = static_cast<std::uint64_t>(take_number(words)) << 20U;
     Rank rank(directory);
     const auto source = content_.first(target_.size());
     const StateDict saved = leaves(Box::whole(shape_), source.data());
@@ -152,7 +152,7 @@ class Worker {
   /// Loads the share of each rank in turn, as if that rank had the machine to itself.
   std::string load(Words& words) {
     const std::string directory = take(words);
-    const LoadSettings options{.path = "ckpt",
+    const LoadOptions options{.directory = "ckpt",
                                .excused = {},
                                .checksums = take(words) == "verified" ? LoadChecksums::kVerified
                                                                       : LoadChecksums::kIgnored};
@@ -160,7 +160,7 @@ class Worker {
     const std::int64_t parts = take_number(words);
     Rank rank(directory);
     double all = 0;
-    LoadReport sum;
+    LoadResult sum;
     for (std::int64_t part = 0; part < parts; ++part) {
       Box box = Box::whole(shape_);
       const Interval mine = ceil_chunk(shape_[dimension], parts, part);
@@ -169,7 +169,7 @@ class Worker {
       std::fill(target_.begin(), target_.end(), std::byte{0xA5});
       StateDict loaded = leaves(box, target_.data());
       all += seconds_of([&] {
-        const LoadReport report = reprise::load(rank.ports, *rank.group, loaded, options);
+        const LoadResult report = reprise::load(rank.ports, *rank.group, loaded, options);
         sum.bytes_read += report.bytes_read;
         sum.bytes_needed += report.bytes_needed;
       });

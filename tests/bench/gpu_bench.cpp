@@ -94,16 +94,14 @@ class Bus {
 
 /// Returns options that limit staging to twice the size of the state. One size is not enough,
 /// because the bytes around the elements are staged, too.
-ImageOptions image_of(std::size_t bytes) {
-  return {.staging_bytes_max = 2 * bytes, .checksums = Checksums::kCrc32};
-}
+SaveOptions options_for(std::size_t bytes) { return {.directory = "ckpt", .staging_bytes = 2 * bytes}; }
 
 /// Measures how long a save blocks the job, which is the time until begin() returns. The files are
 /// written in the background and not included in this time. The job has reserved staging before, so
 /// no memory is pinned meanwhile.
 void snapshot(benchmark::State& state, Shape shape, double aim) {
   CudaDevice device("bench", 0);
-  device.reserve(image_of(shape.tensors * shape.bytes_each).staging_bytes_max);
+  device.reserve(*options_for(shape.tensors * shape.bytes_each).staging_bytes);
   GpuTensors tensors(device, shape, 4);
   Bus bus(device, tensors.bytes().size());
   const bench::Place place = bench::Place::tmpfs();
@@ -120,7 +118,7 @@ void snapshot(benchmark::State& state, Shape shape, double aim) {
        .bytes = tensors.bytes().size(),
        .aim = aim},
       {end_save,
-       [&] { save = rank.begin(tensors.state, "ckpt", image_of(tensors.bytes().size())); }},
+       [&] { save = rank.begin(tensors.state, options_for(tensors.bytes().size())); }},
       {end_save, [&] { bus.to_host(); }});
   end_save();
   for (const char* const phase : {"plan", "stage"}) {
@@ -192,11 +190,11 @@ void save_to_memory(benchmark::State& state, Shape shape) {
       {.limit = "the slower of pwrite to a new file in /dev/shm and a copy to pinned memory",
        .bytes = tensors.bytes().size(),
        .threads = kThreads},
-      {clear, [&] { rank.save(tensors.state, "ckpt", image_of(tensors.bytes().size())); }},
+      {clear, [&] { rank.save(tensors.state, options_for(tensors.bytes().size())); }},
       slower(write, {{}, [&] { bus.to_host(); }}));
   clear();
-  rank.save(tensors.state, "ckpt", image_of(tensors.bytes().size()));
-  rank.load(loaded.state, {.path = "ckpt"});
+  rank.save(tensors.state, options_for(tensors.bytes().size()));
+  rank.load(loaded.state, {.directory = "ckpt"});
   loaded.require_same(tensors);
 }
 
@@ -209,7 +207,7 @@ void warm_load(benchmark::State& state, Shape shape, LoadLimit limit, double aim
   Bus bus(device, saved.bytes().size());
   const bench::Place place = bench::Place::tmpfs();
   bench::SoloRank rank(place.path(), device, kReaders);
-  rank.save(saved.state, "ckpt");
+  rank.save(saved.state, {.directory = "ckpt"});
   const std::string file = place.file("ckpt/__0_0.distcp");
   const bool over_bus = limit == LoadLimit::kBus;
   bench::measure(state,
@@ -218,7 +216,7 @@ void warm_load(benchmark::State& state, Shape shape, LoadLimit limit, double aim
                   .bytes = saved.bytes().size(),
                   .aim = aim,
                   .threads = kReaders},
-                 {{}, [&] { rank.load(loaded.state, {.path = "ckpt"}); }},
+                 {{}, [&] { rank.load(loaded.state, {.directory = "ckpt"}); }},
                  {{}, [&] {
                     if (over_bus) {
                       bus.to_device();

@@ -46,12 +46,12 @@ void warm_load(benchmark::State& state, LoadRow row) {
   const bench::Place place = bench::Place::tmpfs();
   bench::SoloRank rank(place.path());
   const bench::EqualTensors saved(row.tensors, row.bytes_each, 4);
-  rank.save(saved.state, "ckpt");
+  rank.save(saved.state, {.directory = "ckpt"});
   bench::EqualTensors loaded(row.tensors, row.bytes_each, 5);
   const MutableByteSpan memory = loaded.bytes();
   const Limit limit = limit_of(place.file("ckpt/__0_0.distcp"), memory);
-  const LoadSettings options{.path = "ckpt", .checksums = row.checksums};
-  LoadReport report;
+  const LoadOptions options{.directory = "ckpt", .checksums = row.checksums};
+  LoadResult report;
   const auto load = [&] { report = rank.load(loaded.state, options); };
   bench::measure(
       state, {.limit = limit.name + " of the payload file", .bytes = memory.size(), .aim = row.aim},

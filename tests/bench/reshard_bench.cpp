@@ -123,7 +123,7 @@ void reshard(benchmark::State& state, const ReshardRow& row) {
   const bench::Place place = bench::Place::tmpfs();
   bench::SoloRank rank(place.path());
   bench::WarmMemory saved(bytes, 4);
-  rank.save(state_of(row.shape, blocks_of(row.shape, row.from), saved.bytes().data()), "ckpt");
+  rank.save(state_of(row.shape, blocks_of(row.shape, row.from), saved.bytes().data()), {.directory = "ckpt"});
   bench::WarmMemory loaded(bytes, 5);
   std::vector<StateDict> wanted;
   std::size_t at = 0;
@@ -137,7 +137,7 @@ void reshard(benchmark::State& state, const ReshardRow& row) {
   const auto load_all = [&](Store& from) {
     read = needed = 0;
     for (StateDict& into : wanted) {
-      const LoadReport report = rank.load_from(from, into, {.path = "ckpt"});
+      const LoadResult report = rank.load_from(from, into, {.directory = "ckpt"});
       read += report.bytes_read;
       needed += report.bytes_needed;
     }

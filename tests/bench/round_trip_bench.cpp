@@ -178,14 +178,14 @@ Trip round_trip(Stream draw, const CaseBounds& bounds) {
     memory.state.common = Dict{{"iteration", 1}, {"lr", 0.5}};
     auto group = ports.fabric.communicator(Group::world(ports.fabric.world_size()));
     auto save = Save::begin(ports, group, memory.state,
-                            {.target = CommitTarget::iteration("run", Step{1})});
+                            {.directory = "run", .step = 1});
     memory.poison();  // the save has already copied the state
     save.finish();
   });
   trip.calls += run_world(*made.mesh[1], store, [&](Ports& ports, GlobalRank rank) {
     RankMemory memory(made, 1, rank);
     auto group = ports.fabric.communicator(Group::world(ports.fabric.world_size()));
-    load(ports, *group, memory.state, {.path = "run"});
+    load(ports, *group, memory.state, {.directory = "run"});
     const Comparison found = memory.compare(content);
     if (!found.same() || found.elements != memory.elements()) give_up("the state differs");
     trip.elements += found.elements;

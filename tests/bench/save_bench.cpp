@@ -39,7 +39,7 @@ void measure_save(benchmark::State& state, const SaveRow& row, const bench::Plac
   bench::EqualTensors tensors(row.shape.tensors, row.shape.bytes_each, 4);
   tensors.state.common = Dict{{"iteration", 1}};
   bench::SoloRank rank(place.path());
-  const ImageOptions image{.staging_bytes_max = kBlockingStaging, .checksums = row.checksums};
+  const SaveOptions options{.directory = "ckpt", .checksums = row.checksums};
   SaveResult report;
   const auto clear = [&place] {
     for (const char* name : {"ckpt", "limit"}) std::filesystem::remove_all(place.file(name));
@@ -47,7 +47,7 @@ void measure_save(benchmark::State& state, const SaveRow& row, const bench::Plac
   bench::measure(
       state,
       {.limit = limit_name, .bytes = tensors.bytes().size(), .aim = row.aim, .threads = kThreads},
-      {clear, [&] { report = rank.save(tensors.state, "ckpt", image); }},
+      {clear, [&] { report = rank.save(tensors.state, options); }},
       {clear, [&] { limit(tensors.bytes()); }});
   if (report.bytes < tensors.bytes().size()) bench::give_up("not everything was written");
   state.counters["declared_peak_MiB"] = static_cast<double>(report.staging_bytes) / (1 << 20);

@@ -64,22 +64,21 @@ class SoloRank {
   PhaseTimes& phases() { return phases_; }
 
   /// Saves, and waits until the save is committed.
-  SaveResult save(const StateDict& state, const std::string& name,
-                  ImageOptions image = {.staging_bytes_max = kBlockingStaging}) {
-    return begin(state, name, image).finish();
+  SaveResult save(const StateDict& state, SaveOptions options) {
+    if (!options.staging_bytes) options.staging_bytes = kBlockingStaging;
+    return begin(state, options).finish();
   }
   /// Begins a save and returns as soon as the job may change the state. The save continues in the
   /// background.
-  Save begin(const StateDict& state, const std::string& name, const ImageOptions& image) {
-    SaveSettings options{.target = {.directory = name, .step = {}}, .image = image};
+  Save begin(const StateDict& state, const SaveOptions& options) {
     return Save::begin(ports_over(store_), fabric_.communicator(Group::world(1)), state, options);
   }
 
-  LoadReport load(StateDict& into, const LoadSettings& options) {
+  LoadResult load(StateDict& into, const LoadOptions& options) {
     return load_from(store_, into, options);
   }
   /// Loads from `store` instead of the rank's own store.
-  LoadReport load_from(Store& store, StateDict& into, const LoadSettings& options) {
+  LoadResult load_from(Store& store, StateDict& into, const LoadOptions& options) {
     const auto group = fabric_.communicator(Group::world(1));
     return reprise::load(ports_over(store), *group, into, options);
   }

@@ -55,14 +55,14 @@ TEST_F(CudaSaveLoad, what_is_loaded_is_what_was_in_the_gpu_when_begin_returned) 
       const OnDevice saved(device(), content);
       const OnDevice loaded(device(), Bytes(bytes, std::byte{0xEE}));
       const std::string name = "ckpt" + std::to_string(turn);
-      SaveSettings settings{.target = {.directory = name, .step = {}}};
-      if (turn == 2) settings.image.returns = BeginReturns::kWhenQueued;
+      SaveOptions settings{.directory = name};
+      if (turn == 2) settings.returns = BeginReturns::kWhenQueued;
       Save save = Save::begin(ports, group, state_over(saved.data(), rows), settings);
       save.wait_for_staging();
       fill_bytes(compute(), saved.data(), std::byte{0}, bytes);  // simulates further training
       save.finish();
       StateDict into = state_over(loaded.data(), rows);
-      load(ports, *group, into, {.path = name});
+      load(ports, *group, into, {.directory = name});
       EXPECT_TRUE(loaded.read() == content);
     }
   });
@@ -104,18 +104,18 @@ TEST_F(CudaSaveLoad, of_a_tensor_in_host_memory_is_refused_with_its_key_unless_t
       EXPECT_EQ(error->place().key, "optim.w0.step");
     };
     expect_refused([&] {
-      Save::begin(ports, group, state_with(own), {.target = {.directory = "refused", .step = {}}});
+      Save::begin(ports, group, state_with(own), {.directory = "refused"});
     });
     EXPECT_FALSE(ports.store.stat("refused"));
     Save save = Save::begin(ports, group, state_with(pinned.get()),
-                            {.target = {.directory = "saved", .step = {}}});
+                            {.directory = "saved"});
     save.finish();
     StateDict into = state_with(own);
-    expect_refused([&] { load(ports, *group, into, {.path = "saved"}); });
+    expect_refused([&] { load(ports, *group, into, {.directory = "saved"}); });
     EXPECT_EQ(plain, Bytes(4, std::byte{2})) << "nothing was loaded";
     std::fill_n(pinned.get(), 4, std::byte{0});
     into = state_with(pinned.get());
-    load(ports, *group, into, {.path = "saved"});
+    load(ports, *group, into, {.directory = "saved"});
     EXPECT_EQ(pinned[3], std::byte{1});
   });
 }

@@ -80,8 +80,8 @@ void load_first(std::int32_t ranks, Store& store, const std::string& path, State
   HostDevice device("node", 0);
   NoTasks tasks;
   SilentTrace silent;
-  LoadSettings options;
-  options.path = path;
+  LoadOptions options;
+  options.directory = path;
   options.excused = std::move(excused);
   options.staging_bytes = 4096;
   LoadSeams seams;

@@ -40,9 +40,10 @@ MemoryTree saved(Checksums checksums, const Size& size) {
     const auto number = ports.fabric.rank().value;
     rank.state.objects = {{"rng", {2}, {number}, 0, Dict{{"tracker", Value(number * 1000)}}}};
     rank.state.common = Dict{{"iteration", 3}, {"args", Dict{{"lr", 0.25}, {"seed", 1234}}}};
-    SaveSettings options;
-    options.target = CommitTarget::iteration(kSmallCheckpoint, Step{3});
-    options.image.checksums = checksums;
+    SaveOptions options;
+    options.directory = kSmallCheckpoint;
+    options.step = 3;
+    options.checksums = checksums;
     Save::begin(ports, ports.fabric.communicator(Group::world(2)), rank.state, options).finish();
   });
   return MemoryTree::of_directory(directory.path());

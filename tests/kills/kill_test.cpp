@@ -72,8 +72,8 @@ std::int64_t loaded_step(const std::string& directory) {
   std::vector<std::int64_t> steps(kRanks, -1);
   contracts::run_ranks(kRanks, directory, [&](const Ports& ports) {
     SmallState state(ports.fabric.rank(), kRanks);
-    LoadSettings options;
-    options.path = kRoot;
+    LoadOptions options;
+    options.directory = kRoot;
     options.checksums = LoadChecksums::kVerified;
     auto group = ports.fabric.communicator(Group::world(kRanks));
     load(ports, *group, state.leaves(), options);

@@ -153,17 +153,18 @@ void save(const Ports& ports, std::int64_t content, std::int64_t step,
           std::optional<std::int32_t> keep = {}) {
   SmallState state(ports.fabric.rank(), ports.fabric.world_size());
   state.become(content);
-  SaveSettings options;
-  options.target = CommitTarget::iteration(kRoot, Step{step});
-  options.target.keep = keep;
+  SaveOptions options;
+  options.directory = kRoot;
+  options.step = step;
+  options.keep = keep;
   auto group = ports.fabric.communicator(Group::world(ports.fabric.world_size()));
   Save::begin(ports, group, state.leaves(), options).finish();
 }
 
 std::int64_t load(const Ports& ports, const std::string& path) {
   SmallState state(ports.fabric.rank(), ports.fabric.world_size());
-  LoadSettings options;
-  options.path = path;
+  LoadOptions options;
+  options.directory = path;
   options.checksums = LoadChecksums::kVerified;
   auto group = ports.fabric.communicator(Group::world(ports.fabric.world_size()));
   reprise::load(ports, *group, state.leaves(), options);

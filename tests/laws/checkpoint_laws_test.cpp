@@ -37,9 +37,9 @@ void save(const PlacedState& state, Store& store, const std::string& path,
     testing_job::fill(part->state);
     part->state.common = Dict{{"step", 7}};
     if (touch) touch(part->state, rank);
-    SaveSettings settings;
-    settings.target.directory = path;
-    begin_save(ports, ports.fabric.communicator(Group::world(state.ranks())), part->state, settings,
+    SaveOptions settings;
+    settings.directory = path;
+    begin_save(ports, ports.fabric.communicator(Group::world(state.ranks())), part->state, settings, {},
                seams)
         .finish();
   }));
@@ -55,8 +55,8 @@ Loaded load_all(const PlacedState& state, Store& store, const std::string& path)
   sim::World world({.world_size = state.ranks()}, store);
   require_returned(world.run([&](Ports& ports, GlobalRank rank) {
     const auto part = state.of(rank);
-    LoadSettings settings;
-    settings.path = path;
+    LoadOptions settings;
+    settings.directory = path;
     load(ports, *ports.fabric.communicator(Group::world(state.ranks())), part->state, settings);
     loaded.elements += testing_job::element_count(part->state);
     loaded.wrong += testing_job::wrong_elements(part->state);

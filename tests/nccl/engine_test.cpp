@@ -78,14 +78,15 @@ void save_filled(const Ports& ports, const std::shared_ptr<Communicator>& ranks,
   StateDict state = saved.state;
   testing_job::fill(state);
   state.common = Dict{{"iteration", Value(std::int64_t{3})}};
-  SaveSettings options;
-  options.target = CommitTarget::iteration("run", Step{3});
+  SaveOptions options;
+  options.directory = "run";
+  options.step = 3;
   Save::begin(ports, ranks, state, options).finish();
 }
 
-LoadSettings once_per_job(LoadChecksums checksums) {
-  LoadSettings once;
-  once.path = "run";
+LoadOptions once_per_job(LoadChecksums checksums) {
+  LoadOptions once;
+  once.directory = "run";
   once.reads = Reads::kOncePerJob;
   once.checksums = checksums;
   return once;
@@ -175,9 +176,9 @@ TEST(NcclEngine, what_all_ranks_need_is_read_once_and_goes_from_gpu_to_gpu) {
             *element = ~*element;
           });
           GpuState loaded(gpu, held);
-          LoadSettings once = once_per_job(checksums);
+          LoadOptions once = once_per_job(checksums);
           once.staging_bytes = staging;
-          const LoadReport report = load(ports, *outside, loaded.state(), once);
+          const LoadResult report = load(ports, *outside, loaded.state(), once);
           loaded.read_into(held.state);
           EXPECT_EQ(testing_job::wrong_elements(held.state), 0U);
           EXPECT_LE(report.peak_staging, report.bound_staging);
@@ -215,7 +216,7 @@ TEST(NcclEngine, what_all_ranks_need_is_read_once_and_spread_over_nccl) {
 
     save_filled(ports, outside, RankState(kSpecs, mesh, fabric.rank()));
     RankState loaded(kSpecs, mesh, fabric.rank());
-    const LoadReport report =
+    const LoadResult report =
         load(ports, *outside, loaded.state, once_per_job(LoadChecksums::kIgnored));
     const std::vector<std::int64_t> own = {static_cast<std::int64_t>(report.bytes_for_all)};
     const auto read = outside->all_reduce(Reduce::kSum, own)[0];

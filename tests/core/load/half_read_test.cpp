@@ -69,8 +69,9 @@ class HalfRead : public testing::TestWithParam<std::int32_t> {
     for (const std::int64_t step : {1, 2}) {
       run_ranks(GetParam(), directory_.path(), [step](const Ports& ports) {
         const TwoTensors job(ports, kSaved, step == 2);
-        SaveSettings options;
-        options.target = CommitTarget::iteration("run", Step{step});
+        SaveOptions options;
+        options.directory = "run";
+        options.step = step;
         Save::begin(ports, ports.fabric.communicator(Group::world(ports.fabric.world_size())),
                     job.state, options)
             .finish();
@@ -100,7 +101,7 @@ TEST_P(HalfRead, a_tensor_that_the_older_checkpoint_lacks_refuses_the_load_in_ev
       run_ranks(GetParam(), directory_.path(), [&](const Ports& ports) {
         const TwoTensors job(ports, kBefore, true);
         StateDict state = job.state;
-        LoadSettings options{.path = "run", .strictness = mode, .excused = {}};
+        LoadOptions options{.directory = "run", .strictness = mode, .excused = {}};
         if (excused) options.excused = {"new"};
         options.fallback = Fallback::kNewestWhole;
         const auto group = ports.fabric.communicator(Group::world(GetParam()));
@@ -121,7 +122,7 @@ TEST_P(HalfRead, what_the_older_checkpoint_has_is_filled_from_it) {
   run_ranks(GetParam(), directory_.path(), [&](const Ports& ports) {
     const TwoTensors job(ports, kBefore, false);
     StateDict state = job.state;
-    LoadSettings options{.path = "run", .strictness = Strictness::kIgnoreAll, .excused = {}};
+    LoadOptions options{.directory = "run", .strictness = Strictness::kIgnoreAll, .excused = {}};
     options.fallback = Fallback::kNewestWhole;
     load(ports, *ports.fabric.communicator(Group::world(GetParam())), state, options);
     EXPECT_TRUE(job.all_of(0, kSaved));
@@ -132,8 +133,8 @@ TEST_P(HalfRead, the_same_request_of_the_older_one_alone_goes_on_and_leaves_the_
   run_ranks(GetParam(), directory_.path(), [&](const Ports& ports) {
     const TwoTensors job(ports, kBefore, true);
     StateDict state = job.state;
-    const LoadSettings options{
-        .path = "run/iter_0000001", .strictness = Strictness::kIgnoreAll, .excused = {}};
+    const LoadOptions options{
+        .directory = "run/iter_0000001", .strictness = Strictness::kIgnoreAll, .excused = {}};
     load(ports, *ports.fabric.communicator(Group::world(GetParam())), state, options);
     EXPECT_TRUE(job.all_of(0, kSaved));
     for (std::size_t t = 1; t < state.tensors.size(); ++t) EXPECT_TRUE(job.all_of(t, kBefore));
@@ -176,7 +177,7 @@ TEST_P(HalfRead, a_device_that_fails_is_the_error_and_not_that_poison_fails_afte
     const TwoTensors job(ports, kBefore, true);
     StateDict state = job.state;
     const auto group = ports.fabric.communicator(Group::world(GetParam()));
-    const auto error = error_of([&] { load(ports, *group, state, {.path = "run"}); });
+    const auto error = error_of([&] { load(ports, *group, state, {.directory = "run"}); });
     ASSERT_TRUE(error);
     EXPECT_THAT(error->what(), testing::HasSubstr("scatter 0 failed"));
     EXPECT_THAT(trace.text, testing::HasSubstr("scatter 1 failed")) << "is noted, too";
@@ -189,7 +190,7 @@ TEST_P(HalfRead, damage_is_the_error_where_poison_fails_after_it) {
     const Ports ports{near.store, near.fabric, device, near.tasks, near.trace};
     const TwoTensors job(ports, kBefore, true);
     StateDict state = job.state;
-    LoadSettings options{.path = "run"};
+    LoadOptions options{.directory = "run"};
     options.checksums = LoadChecksums::kVerified;
     const auto group = ports.fabric.communicator(Group::world(GetParam()));
     const auto error = error_of([&] { load(ports, *group, state, options); });

@@ -75,7 +75,7 @@ class WholeState {
 
 struct Loaded {
   std::vector<Bytes> buffers;
-  LoadReport report;
+  LoadResult report;
 };
 
 Loaded load_whole(const std::string& directory, const std::string& path, Memory memory,
@@ -87,7 +87,7 @@ Loaded load_whole(const std::string& directory, const std::string& path, Memory 
     WholeState whole(Checkpoint::open(ports.store, path).catalog());
     const auto group = ports.fabric.communicator(Group::world(1));
     loaded.report = load(ports, *group, whole.state,
-                         {.path = path,
+                         {.directory = path,
                           .strictness = Strictness::kIgnoreAll,
                           .excused = {},
                           .checksums = checksums});
@@ -141,7 +141,7 @@ struct Saved {
       rank.state.objects = {{"o", {1}, {0}, 0, Value(std::int64_t{7})}};
       if (ports.fabric.rank() != GlobalRank{0}) rank.state.objects.clear();
       Save::begin(ports, ports.fabric.communicator(Group::world(ranks)), rank.state,
-                  {.target = {.directory = "ckpt", .step = {}}, .image = {.checksums = checksums}})
+                  {.directory = "ckpt", .checksums = checksums})
           .finish();
     });
   }
@@ -164,7 +164,7 @@ struct RankLoad {
   std::optional<Error> failed;
   std::size_t wrong = 0;     ///< number of elements with wrong bits
   std::size_t poisoned = 0;  ///< number of elements whose first byte is the poison
-  LoadReport report;
+  LoadResult report;
 };
 
 std::vector<RankLoad> load_by(const Saved& saved, const std::vector<TensorSpec>& specs,
@@ -182,7 +182,7 @@ std::vector<RankLoad> load_by(const Saved& saved, const std::vector<TensorSpec>&
     outcome.failed = error_of([&] {
       outcome.report =
           load(ports, *group, rank.state,
-               {.path = "ckpt", .excused = {}, .staging_bytes = 64, .checksums = kVerified});
+               {.directory = "ckpt", .checksums = kVerified, .staging_bytes = 64});
     });
     outcome.wrong = testing_job::wrong_elements(rank.state);
     testing_job::each_element(rank.state,

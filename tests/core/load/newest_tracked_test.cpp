@@ -56,7 +56,7 @@ std::string tried(const std::vector<int>& tracked, Fallback fallback) {
                       as_bytes(std::to_string(tracked[rank])));
         const auto group =
             ports.fabric.communicator(Group::world(static_cast<std::int32_t>(tracked.size())));
-        const LoadSettings settings{.path = "run", .fallback = fallback};
+        const LoadOptions settings{.directory = "run", .fallback = fallback};
         for (const auto& location : candidates_for_all(store, *group, settings, {}).locations) {
           EXPECT_EQ(location.directory, "run/iter_000000" + std::to_string(location.step->value));
           found[rank] += std::to_string(location.step->value);

@@ -37,8 +37,8 @@ TEST_F(OneWriter, a_replaced_copy_beside_a_checkpoint_that_stands_is_kept) {
 
 TEST_F(OneWriter, who_may_not_replace_refuses_what_is_there_or_its_only_copy) {
   save(7, options_of(1));
-  SaveSettings options = options_of(1);
-  options.target.replace = false;
+  SaveOptions options = options_of(1);
+  options.replace = false;
   EXPECT_EQ(code_of([&] { save(8, options); }), Code::kUsage);
   EXPECT_EQ(loaded("run"), 7);
   fs::rename(store_.display(kFirst), store_.display(kFirst + ".replaced"));
@@ -151,8 +151,8 @@ class Flipper {
 /// Saves content 8 on two ranks; returns for each rank how its save ended.
 std::vector<std::optional<Code>> save_on_two(const std::string& directory, const Flip& flip,
                                              Flipper& flipper) {
-  SaveSettings options = options_of(flip.step);
-  options.image.checksums = Checksums::kCrc32AndSha256;  // adds an integrity.json
+  SaveOptions options = options_of(flip.step);
+  options.checksums = Checksums::kCrc32AndSha256;  // adds an integrity.json
   std::vector<std::optional<Code>> ends(2);
   run_ranks(
       2, directory,
@@ -275,8 +275,8 @@ TEST_F(OneWriter, a_load_that_may_fall_back_takes_a_replaced_one_for_no_damage) 
         [](const Ports& ports) {
           TinyState tiny(-2);
           auto group = ports.fabric.communicator(Group::world(1));
-          LoadSettings options;
-          options.path = "run";
+          LoadOptions options;
+          options.directory = "run";
           options.fallback = Fallback::kNewestWhole;
           load(ports, *group, tiny.state, options);
         },

@@ -173,8 +173,9 @@ void save_under(const std::vector<Axis>& axes, const std::string& directory) {
   run_ranks(size, directory, [&](const Ports& ports) {
     JobState job(axes, ports.fabric.rank());
     testing_job::fill(job.held.state);
-    SaveSettings options;
-    options.target = CommitTarget::iteration("run", Step{3});
+    SaveOptions options;
+    options.directory = "run";
+    options.step = 3;
     Save::begin(ports, ports.fabric.communicator(Group::world(size)), job.held.state, options)
         .finish();
   });
@@ -200,7 +201,7 @@ enum class Memory : std::uint8_t {
 
 struct LoadCase {
   std::vector<Axis> axes;
-  LoadSettings options;
+  LoadOptions options;
   Memory memory = Memory::kHosts;
   bool late = false;          ///< true if reads run as late as possible
   std::int32_t failing = -1;  ///< rank whose reads fail; -1 if none do
@@ -219,7 +220,7 @@ struct Loaded {
   int most = 0;                        ///< how often the most frequently read byte was read
 };
 
-LoadReport load_job(const Ports& ports, test::DeviceFabric& between, const LoadCase& how,
+LoadResult load_job(const Ports& ports, test::DeviceFabric& between, const LoadCase& how,
                     StateDict& into) {
   BesideDevice device(ports.device);
   LateTasks late;
@@ -256,7 +257,7 @@ Loaded load_under(const LoadCase& how, const std::string& directory) {
         JobState job(how.axes, ports.fabric.rank());
         job.held.state.objects[0].value = Value();
         job.held.state.objects[1].value = Value();
-        LoadReport report;
+        LoadResult report;
         test::DeviceFabric between(ports.fabric);
         const auto error =
             error_of([&] { report = load_job(ports, between, how, job.held.state); });
@@ -283,9 +284,9 @@ Loaded load_under(const LoadCase& how, const std::string& directory) {
   return loaded;
 }
 
-LoadSettings once_per_job() {
-  LoadSettings options;
-  options.path = "run";
+LoadOptions once_per_job() {
+  LoadOptions options;
+  options.directory = "run";
   options.reads = Reads::kOncePerJob;
   return options;
 }

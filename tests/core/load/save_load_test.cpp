@@ -48,18 +48,19 @@ std::vector<TensorSpec> specs() {
           {"ends", DType::kInt32, {3, 2}, both},   {"flags", DType::kBool, {13}, {}}};
 }
 
-SaveSettings options_for(Step step) {
-  SaveSettings options;
-  options.target = CommitTarget::iteration("run", step);
-  options.image.batch_bytes = 4096;
-  options.image.staging_bytes_max = 3 * 4096;
+SaveOptions options_for(Step step) {
+  SaveOptions options;
+  options.directory = "run";
+  options.step = step.value;
+  options.batch_bytes = 4096;
+  options.staging_bytes = 3 * 4096;
   return options;
 }
 
 void save_under(const World& world, const std::string& directory, Step step,
-                const contracts::WrapStore& wrap = {}, const SaveSettings* given = nullptr) {
+                const contracts::WrapStore& wrap = {}, const SaveOptions* given = nullptr) {
   const auto mesh = mesh_of(world.axes);
-  const SaveSettings options = given != nullptr ? *given : options_for(step);
+  const SaveOptions options = given != nullptr ? *given : options_for(step);
   run_ranks(
       world.size(), directory,
       [&](const Ports& ports) {
@@ -92,11 +93,11 @@ std::pair<std::size_t, std::size_t> load_under(const World& world, const std::st
   run_ranks(world.size(), directory, [&](const Ports& ports) {
     RankState rank(specs(), mesh, ports.fabric.rank());
     const auto group = ports.fabric.communicator(Group::world(world.size()));
-    LoadSettings options;
-    options.path = path;
+    LoadOptions options;
+    options.directory = path;
     options.excused = {"rng"};
     options.staging_bytes = 64;
-    const LoadReport report = load(ports, *group, rank.state, options);
+    const LoadResult report = load(ports, *group, rank.state, options);
     EXPECT_EQ(report.bytes_read, report.bytes_needed);
     EXPECT_EQ(rank.state.common.find("iteration") != nullptr, true);
     wrong += testing_job::wrong_elements(rank.state);
@@ -142,8 +143,8 @@ TEST(SaveLoad, the_tracker_moves_to_the_newest_step_and_older_ones_stay_loadable
 
 TEST(SaveLoad, a_manifest_lists_every_file) {
   const TemporaryDirectory directory;
-  SaveSettings options = options_for(Step{1});
-  options.image.checksums = Checksums::kCrc32AndSha256;
+  SaveOptions options = options_for(Step{1});
+  options.checksums = Checksums::kCrc32AndSha256;
   save_under(kWorlds[1], directory.path(), Step{1}, {}, &options);
   PosixStore store(directory.path());
   const auto manifest = read_integrity(read_all(store, "run/iter_0000001/integrity.json", 1 << 20));
@@ -242,8 +243,8 @@ std::pair<std::optional<Error>, bool> refused_load(const std::string& directory,
     RankState rank(specs(), mesh_of({{"tp", 1}}), ports.fabric.rank());
     change(rank.state);
     const auto group = ports.fabric.communicator(Group::world(1));
-    LoadSettings options;
-    options.path = "run";
+    LoadOptions options;
+    options.directory = "run";
     options.strictness = strictness;
     options.excused = {"rng"};
     failed = error_of([&] { load(ports, *group, rank.state, options); });
@@ -296,8 +297,8 @@ TEST(SaveLoad, a_payload_cut_short_poisons_the_destination_on_every_rank) {
   run_ranks(2, directory.path(), [&](const Ports& ports) {
     RankState rank(specs(), mesh, ports.fabric.rank());
     const auto group = ports.fabric.communicator(Group::world(2));
-    LoadSettings options;
-    options.path = "run";
+    LoadOptions options;
+    options.directory = "run";
     options.excused = {"rng"};
     const auto failed = error_of([&] { load(ports, *group, rank.state, options); });
     ASSERT_TRUE(failed);
@@ -331,14 +332,14 @@ struct OneRank {
     });
   }
 
-  LoadReport load(StateDict& into_objects, Strictness strictness = Strictness::kRaiseAll) {
-    LoadReport report;
+  LoadResult load(StateDict& into_objects, Strictness strictness = Strictness::kRaiseAll) {
+    LoadResult report;
     run_ranks(1, directory.path(), [&](const Ports& ports) {
       RankState rank(specs(), mesh_of({{"tp", 1}}), ports.fabric.rank());
       rank.state.objects = into_objects.objects;
       const auto group = ports.fabric.communicator(Group::world(1));
-      LoadSettings options;
-      options.path = "run";
+      LoadOptions options;
+      options.directory = "run";
       options.strictness = strictness;
       report = reprise::load(ports, *group, rank.state, options);
       into_objects.objects = rank.state.objects;
@@ -353,7 +354,7 @@ TEST(SaveLoad, objects_and_common_state_come_back) {
   one.save();
   StateDict into;
   into.objects = {{"o", {1, 1}, {0, 0}, 0, Value(-1)}};
-  const LoadReport report = one.load(into);
+  const LoadResult report = one.load(into);
   EXPECT_EQ(into.objects[0].value, Value(7));
   EXPECT_EQ(report.objects, 1U);
   EXPECT_EQ(report.tensors, specs().size());
@@ -366,7 +367,7 @@ TEST(SaveLoad, an_absent_object_is_counted_as_absent_and_stays_as_it_was) {
   one.save();
   StateDict into;
   into.objects = {{"o", {1, 1}, {0, 0}, 0, Value(-1)}, {"p", {1}, {0}, 0, Value(-1)}};
-  const LoadReport report = one.load(into, Strictness::kLogAll);
+  const LoadResult report = one.load(into, Strictness::kLogAll);
   EXPECT_EQ(into.objects[0].value, Value(7));
   EXPECT_EQ(into.objects[1].value, Value(-1));
   EXPECT_EQ(report.objects, 1U);

@@ -50,7 +50,7 @@ TEST_F(OneWriter, a_small_item_is_read_at_once_into_the_memory_that_is_to_hold_i
       [](const Ports& ports) {
         TinyState tiny(-2);
         const auto group = ports.fabric.communicator(Group::world(1));
-        load(ports, *group, tiny.state, {.path = "run"});
+        load(ports, *group, tiny.state, {.directory = "run"});
         EXPECT_EQ(tiny.elements, std::vector<std::int64_t>(kElements, 7));
       },
       [&](Store& store, GlobalRank) { return std::make_unique<CountingStore>(store, reads); });

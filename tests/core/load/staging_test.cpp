@@ -5,6 +5,7 @@
 
 #include "core/adapters/posix/host_device.hpp"
 #include "core/load/load.hpp"
+#include "core/save/image_options.hpp"
 #include "core/save/save.hpp"
 #include "tests/contracts/temporary_directory.hpp"
 #include "tests/contracts/thread_world.hpp"
@@ -89,15 +90,15 @@ TEST(Staging, is_the_devices_own_on_save_and_load_and_is_given_back) {
       std::vector<float> values(kStagedElements);
       for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
       Save::begin(ports, group, state_over(values),
-                  {.target = {.directory = "ckpt", .step = {}},
-                   .image = {.staging_bytes_max = std::uint64_t{4} << 20U, .batch_bytes = 8192}})
+                  {.directory = "ckpt",
+                   .staging_bytes = std::uint64_t{4} << 20U, .batch_bytes = 8192})
           .finish();
       EXPECT_TRUE(device.all_given_back());
       EXPECT_GE(device.given(), 1U);
       EXPECT_LE(device.given(), row.batches + 1);
       std::vector<float> loaded(kStagedElements, -1);
       StateDict into = state_over(loaded);
-      load(ports, *group, into, {.path = "ckpt"});
+      load(ports, *group, into, {.directory = "ckpt"});
       EXPECT_TRUE(device.all_given_back());
       EXPECT_EQ(loaded, values);
     });

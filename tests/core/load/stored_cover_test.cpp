@@ -73,8 +73,8 @@ std::optional<Code> load_rows(const Ports& ports, const CoverRow& row, Bytes& me
   StateDict state;
   state.tensors = {leaf};
   const auto group = ports.fabric.communicator(Group::world(ranks));
-  LoadSettings options;
-  options.path = "ckpt";
+  LoadOptions options;
+  options.directory = "ckpt";
   options.excused = {"other"};
   return code_of([&] { load(ports, *group, state, options); });
 }

@@ -238,8 +238,9 @@ TEST(RankWrite, a_save_that_is_dropped_in_flight_writes_no_more_when_it_unlocks)
     const Ports late{store, ports.fabric, ports.device, tasks, ports.trace};
     RankState state({{"whole", DType::kInt64, {700}, {}}}, testing_job::mesh_of({{"dp", 1}}), {0});
     state.state.common = Dict{};
-    SaveSettings settings;
-    settings.target = CommitTarget::iteration("run", Step{1});
+    SaveOptions settings;
+    settings.directory = "run";
+    settings.step = 1;
     {
       const Save save = Save::begin(late, ports.fabric.communicator(Group::world(1)), state.state,
                                     std::move(settings));

@@ -48,13 +48,13 @@ TEST(MemoryCalls, are_none_in_saves_and_loads_after_enough_was_reserved) {
     device.reserve(std::size_t{64} << 20U);
     const std::uint64_t before = memory_calls();
     for (const bool early : {false, true}) {
-      SaveSettings settings{.target = {.directory = early ? "b" : "a", .step = {}}};
-      if (early) settings.image.returns = BeginReturns::kWhenQueued;
+      SaveOptions settings{.directory = early ? "b" : "a"};
+      if (early) settings.returns = BeginReturns::kWhenQueued;
       Save save = Save::begin(ports, group, state_over(saved.data()), settings);
       save.wait_for_staging();
       save.finish();
       StateDict into = state_over(loaded.data());
-      load(ports, *group, into, {.path = settings.target.directory});
+      load(ports, *group, into, {.directory = settings.directory});
     }
     EXPECT_EQ(memory_calls(), before);
     EXPECT_TRUE(loaded.read() == content);

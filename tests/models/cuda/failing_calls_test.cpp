@@ -52,10 +52,10 @@ Bytes saved_and_loaded(const std::string& directory) {
     const testing_gpu::OnDevice saved(device, content());
     const testing_gpu::OnDevice loaded(device, Bytes(content().size(), std::byte{0xEE}));
     Save save = Save::begin(ports, group, state_over(saved.data()),
-                            {.target = {.directory = "ckpt", .step = {}}});
+                            {.directory = "ckpt"});
     save.finish();
     StateDict into = state_over(loaded.data());
-    load(ports, *group, into, {.path = "ckpt"});
+    load(ports, *group, into, {.directory = "ckpt"});
     result = loaded.read();
   });
   return result;

@@ -116,7 +116,7 @@ class FailingNcclCalls : public testing::TestWithParam<bool> {
       const testing_gpu::OnDevice saved(device, content());
       const Ports ports{store, *bootstrap, device, tasks, trace};
       Save::begin(ports, bootstrap->communicator(Group::world(1)), state_over(saved.data()),
-                  {.target = {.directory = "ckpt", .step = {}}})
+                  {.directory = "ckpt"})
           .finish();
     });
     ASSERT_FALSE(end.errors[0]) << end.errors[0]->what();
@@ -162,11 +162,11 @@ class FailingNcclCalls : public testing::TestWithParam<bool> {
     const Ports ports{store, *own.bootstrap, *own.device, tasks, trace, own.fabric.get()};
     const auto group = own.bootstrap->communicator(Group::world(kRanks));
     StateDict into = state_over(own.memory->data());
-    LoadSettings settings;
-    settings.path = "ckpt";
+    LoadOptions settings;
+    settings.directory = "ckpt";
     settings.reads = Reads::kOncePerJob;
     if (rank.rank().value == without_room_) let_device_memory_run_out();
-    const LoadReport report = load(ports, *group, into, settings);
+    const LoadResult report = load(ports, *group, into, settings);
     EXPECT_GT(report.bytes_for_all, 0U);
     if (own.read() == content()) ++right_;
     own.fabric->close();

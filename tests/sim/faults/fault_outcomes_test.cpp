@@ -241,10 +241,11 @@ Steps steps_of_save(std::int32_t rank) {
   const RunResult result = world.run([&](Ports& ports, GlobalRank own) {
     SmallState state(own, kRanks);
     state.become(1);
-    SaveSettings options;
-    options.target = CommitTarget::iteration(kRoot, Step{1});
+    SaveOptions options;
+    options.directory = kRoot;
+    options.step = 1;
     const auto group = ports.fabric.communicator(Group::world(kRanks));
-    Save::begin(ports, group, state.leaves(), std::move(options)).finish();
+    Save::begin(ports, group, state.leaves(), options).finish();
   });
   Steps steps;
   for (const auto& event : result.ranks[static_cast<std::size_t>(rank)].trace) {

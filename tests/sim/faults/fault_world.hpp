@@ -200,14 +200,15 @@ inline LifeEnd save_step(std::int64_t step, SimStore& store, const LifePlan& pla
               [&](const Ports& ports, const std::shared_ptr<Communicator>& group,
                   LifeEnd::Rank& own, SmallState& state) {
                 state.become(step);
-                SaveSettings options;
-                options.target = CommitTarget::iteration(kRoot, Step{step});
-                options.target.keep = plan.keep;
-                options.image = {.staging_bytes_max = plan.staging_max,
-                                 .batch_bytes = plan.batch,
-                                 .checksums = plan.written,
-                                 .read_back = plan.read_back};
-                own.bound = begin_save(ports, group, state.leaves(), std::move(options), plan.save)
+                SaveOptions options;
+                options.directory = kRoot;
+                options.step = step;
+                options.keep = plan.keep;
+                options.staging_bytes = plan.staging_max;
+                options.batch_bytes = plan.batch;
+                options.checksums = plan.written;
+                options.read_back = plan.read_back;
+                own.bound = begin_save(ports, group, state.leaves(), options, {}, plan.save)
                                 .finish()
                                 .bound_staging;
               });
@@ -218,8 +219,8 @@ inline LifeEnd load_newest(SimStore& store, const LifePlan& plan = {}) {
   return live(plan, store,
               [&](const Ports& ports, const std::shared_ptr<Communicator>& group,
                   LifeEnd::Rank& own, SmallState& state) {
-                LoadSettings options;
-                options.path = kRoot;
+                LoadOptions options;
+                options.directory = kRoot;
                 options.checksums = plan.checksums;
                 options.reads = plan.reads;
                 own.bound = load(ports, *group, state.leaves(), options, plan.load).bound_staging;

@@ -47,14 +47,15 @@ struct Seat {
   }
   void save(const SaveParts& parts = {}) const {
     const StateDict state = job.state(parts);
-    SaveSettings options;
-    options.target = CommitTarget::iteration("run", job.iteration());
-    Save::begin(ports, job.world_group(), state, std::move(options)).finish();
+    SaveOptions options;
+    options.directory = "run";
+    options.step = job.iteration().value;
+    Save::begin(ports, job.world_group(), state, options).finish();
   }
-  LoadReport load(bool release = false) const {
+  LoadResult load(bool release = false) const {
     LoadRequest request;
-    const LoadSettings options{.path = "run"};
-    LoadReport report = reprise::load(ports, job.world(), options, [&](const Candidate& offered) {
+    const LoadOptions options{.directory = "run"};
+    LoadResult report = reprise::load(ports, job.world(), options, [&](const Candidate& offered) {
       request = job.load_request(
           {.common = offered.common, .catalog = &offered.catalog, .release = release});
       return Wanted{&request.wanted, request.excused};

@@ -28,7 +28,7 @@ Keys keys_in(SimStore& store, std::int32_t ranks = 1) {
   World world({.world_size = ranks}, store);
   world.run([&](Ports& ports, GlobalRank rank) {
     StateDict nothing;
-    const LoadSettings options{.path = "run"};
+    const LoadOptions options{.directory = "run"};
     const auto group = ports.fabric.communicator(Group::world(ranks));
     try {
       load(ports, *group, options, [&](const Candidate& offered) {

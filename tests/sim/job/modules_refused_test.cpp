@@ -196,7 +196,7 @@ TEST(ModulesRefused, what_the_common_state_says_of_shardings_is_read_and_held_ag
     const Life now = live_on(store, config, [&row](const Seat& seat) {
       Value seen;
       LoadRequest request;
-      const LoadSettings options{.path = "run"};
+      const LoadOptions options{.directory = "run"};
       load(seat.ports, seat.job.world(), options, [&](const Candidate& offered) {
         seen = *offered.common;
         entry_in(seen, row.entry) = row.value;

@@ -153,7 +153,7 @@ struct EmptyRanks {
       EXPECT_EQ(leaf->shape, (Dims{3, 4}));
       EXPECT_EQ(elements_of(*leaf), job.rank().value < 3 ? 4 : 0) << job.rank();
       Save::begin(ports, job.world_group(), state,
-                  {.target = CommitTarget::iteration("run", job.iteration())})
+                  {.directory = "run", .step = job.iteration().value})
           .finish();
     });
   }
@@ -191,9 +191,9 @@ TEST(PlacementChecks, EmptyCopyNoOp_ALoadIntoNothingReadsNothingAndLeavesMemoryA
     EXPECT_EQ(empty, job.rank().value >= 3);
     std::byte guard{0x5a};
     if (empty) request.wanted.tensors.front().data = &guard;
-    const LoadReport report = reprise::load(
+    const LoadResult report = reprise::load(
         ports, job.world(), request.wanted,
-        {.path = "run", .strictness = Strictness::kIgnoreAll, .excused = request.excused});
+        {.directory = "run", .strictness = Strictness::kIgnoreAll, .excused = request.excused});
     EXPECT_EQ(report.elements, empty ? 0U : 4U) << job.rank();
     EXPECT_EQ(report.bytes_read, empty ? 0U : 8U) << job.rank();
     EXPECT_EQ(guard, std::byte{0x5a});

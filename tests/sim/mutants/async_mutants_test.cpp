@@ -134,11 +134,11 @@ class Lives {
     TrainingJob job(config(99), ports.fabric);
     const auto common = read_common(ports.store, job.world(), "run");
     LoadRequest request = job.load_request(common ? &*common : nullptr);
-    const LoadReport report = reprise::load(ports, job.world(), request.wanted, {.path = "run"});
+    const LoadResult report = reprise::load(ports, job.world(), request.wanted, {.directory = "run"});
     add(judge_settled({job.rank(), &request.wanted}));
     job.take(request.wanted);
     const std::int64_t saved = course_.moves ? 3 : 2;
-    if (report.location.step != Step{saved}) {
+    if (report.step != saved) {
       found_.emplace("COMMIT_MISSING", "the checkpoint before was loaded");
       return;
     }

@@ -92,15 +92,16 @@ class Script {
             std::map<std::string, PlanSlot>& plans) {
     StateDict state = job.state(act.parts);
     if (act.fails && job.rank() == GlobalRank{1}) state.common = Dict{};
-    SaveSettings options;
-    options.target = CommitTarget::iteration("run", job.iteration());
-    options.plan = &plans[policies_.cache_of(act.kind)];
+    SaveOptions options;
+    options.directory = "run";
+    options.step = job.iteration().value;
+    PlanSlot& plan = plans[policies_.cache_of(act.kind)];
     try {
-      begin_save(policies_, ports, job.world_group(), state, options).finish();
+      begin_save(policies_, ports, job.world_group(), state, options, {.plan = &plan}).finish();
     } catch (const Error& error) {
       if (!act.fails || error.code() != Code::kCommonStateDiverges) throw;
       if (policies_.save_failed != nullptr) {
-        policies_.save_failed(*options.plan, *job.world_group(), state);
+        policies_.save_failed(plan, *job.world_group(), state);
       }
       return;
     }

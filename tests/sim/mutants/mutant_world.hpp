@@ -140,16 +140,17 @@ class MutantWorld {
     pages_.push_back(audit_page(job.rank(), job.iteration(), saved));
     add(judge_inventory(keys_of(live), keys_of(saved), keys_of(job.load_template()), {}));
     add(judge_common_inventory(live.common, saved.common));
-    SaveSettings options;
-    options.target = CommitTarget::iteration("run", job.iteration());
-    begin_save(policies_, ports, job.world_group(), saved, std::move(options)).finish();
+    SaveOptions options;
+    options.directory = "run";
+    options.step = job.iteration().value;
+    begin_save(policies_, ports, job.world_group(), saved, options).finish();
   }
 
   void load(TrainingJob& job, Ports& ports) {
     const auto common = read_common(ports.store, job.world(), "run", policies_.load.leader);
     LoadRequest request = job.load_request(common ? &*common : nullptr);
-    LoadSettings options;
-    options.path = "run";
+    LoadOptions options;
+    options.directory = "run";
     options.excused = request.excused;
     reprise::load(ports, job.world(), request.wanted, options, policies_.load);
     job.take(request.wanted);

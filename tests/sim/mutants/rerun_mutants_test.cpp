@@ -169,18 +169,20 @@ class Telling {
     for (const auto& ruling : judge_inventory(keys_of(job.live_state()), keys_of(saved), asked, {}))
       say(name_of(ruling.code), job.rank(), ruling.message);
     pages_[nth].push_back(audit_page(job.rank(), nth, saved));
-    SaveSettings options;
-    options.target = CommitTarget::iteration("run", job.iteration());
-    options.plan = &plans[policies_.cache_of("training")];
-    begin_save(policies_, ports, job.world_group(), saved, options).finish();
+    SaveOptions options;
+    options.directory = "run";
+    options.step = job.iteration().value;
+    begin_save(policies_, ports, job.world_group(), saved, options,
+               {.plan = &plans[policies_.cache_of("training")]})
+        .finish();
   }
 
   void second(Ports& ports) {
     const GlobalRank rank = ports.fabric.rank();
     const char* layout = *story_.next_layout == '\0' ? story_.layout : story_.next_layout;
     TrainingJob job(config(layout, rank, true), ports.fabric, policies_.job);
-    LoadSettings options;
-    options.path = "run";
+    LoadOptions options;
+    options.directory = "run";
     LoadRequest request;
     const auto ask = [&](const Candidate& offered) {
       request = job.load_request({offered.common, &offered.catalog});

@@ -70,7 +70,7 @@ TEST_P(LoadPipeline, takes_as_long_as_its_slowest_part) {
     const WorldOptions world = {
         .seed = seed,
         .rates = {.store_read = {.mb_per_s = speed.store}, .bus = {.mb_per_s = speed.bus}}};
-    const LoadSettings settings = {.staging_bytes = row.staging_bytes, .checksums = row.checksums};
+    const LoadOptions settings = {.checksums = row.checksums, .staging_bytes = row.staging_bytes};
     const auto took = static_cast<double>(rated_load(world, store, row.shape, settings));
     RecordProperty("seed_" + std::to_string(seed), std::to_string(took / expected));
     EXPECT_GE(took, expected);
@@ -98,8 +98,8 @@ TEST(LoadPipeline, read_once_takes_the_store_once_and_the_fabric_for_the_rest) {
   const double read = ns(kShape.bytes(), 20);
   const double bus = ns(kShape.bytes(), 100);
   const double fabric = ns(kShape.bytes() * (kRanks - 1) / kRanks, 40);
-  const LoadSettings each = {.staging_bytes = kMiB};
-  LoadSettings once = each;
+  const LoadOptions each = {.staging_bytes = kMiB};
+  LoadOptions once = each;
   once.reads = Reads::kOncePerJob;
   const auto by_each = static_cast<double>(rated_load(world, store, kShape, each));
   EXPECT_GE(by_each, kRanks * read);
@@ -124,7 +124,7 @@ TEST(LoadPipeline, read_once_on_devices_takes_the_bus_for_the_share_alone) {
   const double read = ns(kShape.bytes(), 40);
   const double bus = ns(kShape.bytes(), 10);
   const double fabric = ns(kShape.bytes() * (kRanks - 1) / kRanks, 80);
-  const LoadSettings once = {.staging_bytes = kMiB, .reads = Reads::kOncePerJob};
+  const LoadOptions once = {.reads = Reads::kOncePerJob, .staging_bytes = kMiB};
   const auto through_hosts = static_cast<double>(rated_load(world, store, kShape, once));
   EXPECT_GE(through_hosts, bus);
   world.device_fabric = true;
@@ -189,9 +189,11 @@ class SavePipeline : public testing::TestWithParam<Speeds> {
       const auto now = [&, begin = world.clock().now_ns()] {
         return static_cast<double>(world.clock().now_ns() - begin);
       };
-      const ImageOptions image = {
-          .staging_bytes_max = staging, .batch_bytes = kBatch, .returns = returns};
-      Save begun = Save::begin(ports, group, job.state, {.target = rated_target(), .image = image});
+      SaveOptions saving = kRatedSave;
+      saving.staging_bytes = staging;
+      saving.batch_bytes = kBatch;
+      saving.returns = returns;
+      Save begun = Save::begin(ports, group, job.state, saving);
       times.begin = now();
       begun.wait_for_staging();
       times.copied = now();

@@ -60,7 +60,7 @@ class RatedJob {
   std::vector<std::vector<std::int64_t>> data_;
 };
 
-inline CommitTarget rated_target() { return CommitTarget::iteration("run", Step{1}); }
+inline const SaveOptions kRatedSave = {.directory = "run", .step = 1};
 
 inline void expect_returned(const RunResult& result) {
   for (const auto& rank : result.ranks) {
@@ -89,15 +89,15 @@ inline std::vector<std::uint64_t> rated_times(WorldOptions options, Store& store
 inline void rated_save(Store& store, const RatedShape& shape) {
   rated_times({}, store, [&](Ports& ports) {
     RatedJob job(shape, true);
-    Save::begin(ports, all_ranks(ports), job.state, {.target = rated_target(), .image = {}})
+    Save::begin(ports, all_ranks(ports), job.state, kRatedSave)
         .finish();
   });
 }
 
 /// Loads that job and returns the time of the slowest rank.
 inline std::uint64_t rated_load(const WorldOptions& options, Store& store, const RatedShape& shape,
-                                LoadSettings settings) {
-  settings.path = "run";
+                                LoadOptions settings) {
+  settings.directory = "run";
   const auto times = rated_times(options, store, [&](Ports& ports) {
     RatedJob job(shape, false);
     load(ports, *all_ranks(ports), job.state, settings);

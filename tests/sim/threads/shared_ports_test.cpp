@@ -131,13 +131,12 @@ TEST(SharedPorts, a_load_reads_in_several_threads_and_ahead_of_its_rounds__2_ran
             {"small", DType::kInt64, {30}, {}}},
         testing_job::mesh_of({{"dp", kRanks}}), ports.fabric.rank());
   };
-  const auto target = CommitTarget::iteration("run", Step{1});
   run_ranks(kRanks, directory.path(), [&](const Ports& ports) {
     const auto job = job_on(ports);
     testing_job::fill(job->state);
     job->state.common = Dict{{"iteration", Value(std::int64_t{1})}};
     const auto group = ports.fabric.communicator(Group::world(kRanks));
-    Save::begin(ports, group, job->state, {.target = target}).finish();
+    Save::begin(ports, group, job->state, {.directory = "run", .step = 1}).finish();
   });
   for (const Reads reads : {Reads::kByEach, Reads::kOncePerJob}) {
     for (const LoadChecksums checksums : {LoadChecksums::kIgnored, LoadChecksums::kVerified}) {
@@ -150,9 +149,9 @@ TEST(SharedPorts, a_load_reads_in_several_threads_and_ahead_of_its_rounds__2_ran
         MemoryMeter meter(faulty.ports());
         const auto job = job_on(host);
         const auto group = host.fabric.communicator(Group::world(kRanks));
-        const LoadReport report =
+        const LoadResult report =
             load(meter.ports(), *group, job->state,
-                 {.path = "run", .staging_bytes = 32768, .checksums = checksums, .reads = reads});
+                 {.directory = "run", .checksums = checksums, .reads = reads, .staging_bytes = 32768});
         EXPECT_EQ(testing_job::wrong_elements(job->state), 0U);
         EXPECT_LE(meter.peaks().load, report.bound_staging);
       });

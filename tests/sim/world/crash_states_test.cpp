@@ -54,10 +54,11 @@ const std::vector<History>& histories() {
 
 void save(const Ports& ports, const SaveOf& what, const SaveSeams& seams) {
   const TinyJob job(ports.fabric.rank(), ports.fabric.world_size(), what.generation);
-  SaveSettings options;
-  options.target = CommitTarget::iteration("run", Step{what.step});
-  options.target.keep = what.keep;
-  begin_save(ports, all_ranks(ports), job.state, options, seams).finish();
+  SaveOptions options;
+  options.directory = "run";
+  options.step = what.step;
+  options.keep = what.keep;
+  begin_save(ports, all_ranks(ports), job.state, options, {}, seams).finish();
 }
 
 using Program = std::function<void(const Ports&)>;

@@ -64,15 +64,16 @@ class GarbledFabric final : public Fabric {
 
 void save_once(const Ports& ports) {
   const TinyJob job(ports.fabric.rank(), ports.fabric.world_size(), 2);
-  SaveSettings options;
-  options.target = CommitTarget::iteration("run", Step{2});
+  SaveOptions options;
+  options.directory = "run";
+  options.step = 2;
   Save::begin(ports, all_ranks(ports), job.state, options).finish();
 }
 
 void load(const Ports& ports, Reads reads) {
   TinyJob job(ports.fabric.rank(), ports.fabric.world_size(), 0);
-  LoadSettings options;
-  options.path = "run";
+  LoadOptions options;
+  options.directory = "run";
   options.reads = reads;
   options.checksums = LoadChecksums::kVerified;
   reprise::load(ports, *all_ranks(ports), job.state, options);
@@ -86,8 +87,9 @@ class GarbledPeer : public testing::Test {
     World world({.seed = 3, .world_size = kWorldSize}, before_);
     world.run([](Ports& ports, GlobalRank) {
       const TinyJob job(ports.fabric.rank(), ports.fabric.world_size(), 1);
-      SaveSettings options;
-      options.target = CommitTarget::iteration("run", Step{1});
+      SaveOptions options;
+      options.directory = "run";
+      options.step = 1;
       Save::begin(ports, all_ranks(ports), job.state, options).finish();
     });
   }

@@ -84,9 +84,10 @@ RunResult run(SimStore& store, const std::function<void(TrainingJob&, Ports&)>& 
 
 void save(TrainingJob& job, Ports& ports, const CheckpointGroups& groups) {
   const StateDict state = job.state(JobGroups{groups});
-  SaveSettings options;
-  options.target = CommitTarget::iteration("run", job.iteration());
-  Save::begin(ports, job.world_group(), state, std::move(options)).finish();
+  SaveOptions options;
+  options.directory = "run";
+  options.step = job.iteration().value;
+  Save::begin(ports, job.world_group(), state, options).finish();
 }
 
 using Refusals = std::map<GlobalRank, std::optional<Error>>;

@@ -32,9 +32,10 @@ void run(SimStore& store, const std::function<void(const Ports&)>& program) {
 Save begin(const Ports& ports, std::int64_t generation, std::int64_t step,
            std::optional<std::int32_t> keep = {}) {
   const TinyJob job(ports.fabric.rank(), ports.fabric.world_size(), generation);
-  SaveSettings options;
-  options.target = CommitTarget::iteration("run", Step{step});
-  options.target.keep = keep;
+  SaveOptions options;
+  options.directory = "run";
+  options.step = step;
+  options.keep = keep;
   return Save::begin(ports, all_ranks(ports), job.state, options);
 }
 

@@ -148,10 +148,11 @@ decltype(SaveSeams::commit) interrupted(decltype(SaveSeams::commit) protocol, co
 void save(const Ports& ports, std::int64_t generation, std::int64_t step,
           const SaveSeams& seams = {}, std::optional<std::int32_t> keep = {}) {
   const TinyJob job(ports.fabric.rank(), ports.fabric.world_size(), generation);
-  SaveSettings options;
-  options.target = CommitTarget::iteration("run", Step{step});
-  options.target.keep = keep;
-  begin_save(ports, all_ranks(ports), job.state, options, seams).finish();
+  SaveOptions options;
+  options.directory = "run";
+  options.step = step;
+  options.keep = keep;
+  begin_save(ports, all_ranks(ports), job.state, options, {}, seams).finish();
 }
 
 /// The result of the first writer's save, and the generation that a load finds afterwards.

@@ -27,16 +27,17 @@ struct Saved {
 
 void save(const Ports& ports, const Saved& what) {
   const TinyJob job(ports.fabric.rank(), ports.fabric.world_size(), what.step);
-  SaveSettings options;
-  options.target = CommitTarget::iteration("run", Step{what.step});
-  options.target.keep = what.keep;
+  SaveOptions options;
+  options.directory = "run";
+  options.step = what.step;
+  options.keep = what.keep;
   Save::begin(ports, all_ranks(ports), job.state, options).finish();
 }
 
 void load(const Ports& ports) {
   TinyJob job(ports.fabric.rank(), ports.fabric.world_size(), 0);
-  LoadSettings options;
-  options.path = "run";
+  LoadOptions options;
+  options.directory = "run";
   options.fallback = reprise::Fallback::kNewestWhole;
   reprise::load(ports, *all_ranks(ports), job.state, options);
 }

@@ -76,11 +76,11 @@ using Steps = std::vector<Step>;
 void save(const Ports& ports, const SaveOf& what, const SaveSeams& seams = {},
           const Steps& damaged = {}) {
   const TinyJob job(ports.fabric.rank(), ports.fabric.world_size(), what.generation);
-  SaveSettings options;
-  options.target = CommitTarget::iteration("run", Step{what.step});
-  options.target.keep = what.keep;
-  options.target.damaged = damaged;
-  begin_save(ports, all_ranks(ports), job.state, options, seams).finish();
+  SaveOptions options;
+  options.directory = "run";
+  options.step = what.step;
+  options.keep = what.keep;
+  begin_save(ports, all_ranks(ports), job.state, options, {.damaged = damaged}, seams).finish();
 }
 
 /// The saves of a job that continues while they are in flight. Right after it begins each save, the
@@ -118,12 +118,14 @@ struct Loaded {
 Loaded load(const Ports& ports, const std::string& path, reprise::Fallback fallback) {
   constexpr std::int64_t kNothing = -2;
   TinyJob job(ports.fabric.rank(), ports.fabric.world_size(), kNothing);
-  LoadSettings options;
-  options.path = path;
+  LoadOptions options;
+  options.directory = path;
   options.fallback = fallback;
   const auto ask = [&job](const Candidate&) { return Wanted{&job.state, {}}; };
-  const LoadReport report = reprise::load(ports, *all_ranks(ports), options, ask);
-  return {job.generation().value_or(-1), report.damaged};
+  const LoadResult report = reprise::load(ports, *all_ranks(ports), options, ask);
+  Loaded loaded{job.generation().value_or(-1), {}};
+  for (const std::int64_t step : report.damaged) loaded.damaged.push_back(Step{step});
+  return loaded;
 }
 
 /// A test case: the saves before the crash, the saves that the crash interrupts, and the allowed

@@ -51,8 +51,8 @@ inline std::shared_ptr<Communicator> all_ranks(const Ports& ports) {
 /// must call this together.
 inline std::int64_t loaded(const Ports& ports, const std::string& path) {
   TinyJob job(ports.fabric.rank(), ports.fabric.world_size(), -2);
-  LoadSettings options;
-  options.path = path;
+  LoadOptions options;
+  options.directory = path;
   const auto ask = [&job](const Candidate&) { return Wanted{&job.state, {}}; };
   load(ports, *all_ranks(ports), options, ask);
   return job.generation().value_or(-1);
