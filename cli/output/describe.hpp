@@ -4,7 +4,7 @@
 #include <string>
 
 #include "core/checkpoint/checkpoint.hpp"
-#include "core/state/modules.hpp"
+#include "core/megatron/modules.hpp"
 
 namespace reprise::cli {
 

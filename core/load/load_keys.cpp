@@ -7,7 +7,7 @@
 #include "core/agree/agreement.hpp"
 #include "core/agree/peer_wire.hpp"
 #include "core/base/print.hpp"
-#include "core/state/module_key.hpp"
+#include "core/megatron/module_key.hpp"
 
 namespace reprise {
 namespace {

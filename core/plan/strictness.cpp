@@ -4,7 +4,7 @@
 
 #include "core/base/check.hpp"
 #include "core/base/print.hpp"
-#include "core/state/module_key.hpp"
+#include "core/megatron/module_key.hpp"
 
 namespace reprise {
 namespace {

@@ -12,7 +12,7 @@
 #include "core/ports/interruption.hpp"
 #include "core/save/given_writes.hpp"
 #include "core/state/garbled_text.hpp"
-#include "core/state/module_key.hpp"
+#include "core/megatron/module_key.hpp"
 
 namespace reprise {
 namespace {

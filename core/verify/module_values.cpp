@@ -9,7 +9,7 @@
 #include "core/format/bytes_item.hpp"
 #include "core/format/tensor_item.hpp"
 #include "core/geometry/compare.hpp"
-#include "core/state/optimizer_part.hpp"
+#include "core/megatron/optimizer_part.hpp"
 #include "core/state/state_dict.hpp"
 
 namespace reprise {

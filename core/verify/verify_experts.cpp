@@ -8,7 +8,7 @@
 
 #include "core/base/hash.hpp"
 #include "core/base/print.hpp"
-#include "core/verify/expert_key.hpp"
+#include "core/megatron/expert_key.hpp"
 
 namespace reprise {
 namespace {

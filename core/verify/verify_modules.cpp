@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/base/print.hpp"
-#include "core/state/optimizer_part.hpp"
+#include "core/megatron/optimizer_part.hpp"
 #include "core/verify/verify_objects.hpp"
 
 namespace reprise {

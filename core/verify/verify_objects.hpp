@@ -4,7 +4,7 @@
 
 #include "core/checkpoint/finding.hpp"
 #include "core/state/catalog.hpp"
-#include "core/state/modules.hpp"
+#include "core/megatron/modules.hpp"
 #include "reprise/value.hpp"
 
 namespace reprise {

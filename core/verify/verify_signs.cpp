@@ -10,7 +10,7 @@
 
 #include "core/base/print.hpp"
 #include "core/state/state_dict.hpp"
-#include "core/verify/expert_key.hpp"
+#include "core/megatron/expert_key.hpp"
 
 namespace reprise {
 namespace {

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "core/format/bytes_item.hpp"
-#include "core/state/module_key.hpp"
+#include "core/megatron/module_key.hpp"
 #include "properties/ruling_code.hpp"
 #include "sim/job/model/host_rng.hpp"
 

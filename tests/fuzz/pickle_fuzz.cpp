@@ -6,8 +6,8 @@
 #include "core/format/torch_records.hpp"
 #include "core/format/zip/archive.hpp"
 #include "core/format/zip/archive_writer.hpp"
-#include "core/state/modules.hpp"
-#include "core/state/optimizer_part.hpp"
+#include "core/megatron/modules.hpp"
+#include "core/megatron/optimizer_part.hpp"
 #include "tests/fuzz/item_promises.hpp"
 #include "tests/fuzz/seeds.hpp"
 

@@ -20,7 +20,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/state/layout_sizes.hpp"
+#include "core/megatron/layout_sizes.hpp"
 #include "reprise/mesh.hpp"
 
 namespace reprise::sim {

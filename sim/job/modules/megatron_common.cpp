@@ -5,7 +5,7 @@
 #include <bit>
 #include <utility>
 
-#include "core/state/layout_sizes.hpp"
+#include "core/megatron/layout_sizes.hpp"
 #include "reprise/error.hpp"
 #include "sim/job/modules/content_metadata.hpp"
 #include "sim/job/optimizer/dict_reader.hpp"

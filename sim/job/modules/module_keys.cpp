@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/base/print.hpp"
-#include "core/state/module_key.hpp"
+#include "core/megatron/module_key.hpp"
 #include "core/state/state_dict.hpp"
 #include "reprise/error.hpp"
 #include "sim/job/optimizer/sharding.hpp"

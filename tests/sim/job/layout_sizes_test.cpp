@@ -2,14 +2,14 @@
 // and shown. Each size must split the model and its random streams as stated in that size's row of
 // the list. When an axis is added, this file needs no change.
 
-#include "core/state/layout_sizes.hpp"
+#include "core/megatron/layout_sizes.hpp"
 
 #include <gtest/gtest.h>
 
 #include <set>
 #include <vector>
 
-#include "core/state/modules.hpp"
+#include "core/megatron/modules.hpp"
 #include "sim/job/data/policy.hpp"
 #include "sim/job/groups/groups.hpp"
 #include "sim/job/groups/layout.hpp"

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "core/state/catalog.hpp"
-#include "core/state/module_key.hpp"
+#include "core/megatron/module_key.hpp"
 #include "reprise/value.hpp"
 
 namespace reprise {

@@ -1,4 +1,4 @@
-#include "core/state/module_key.hpp"
+#include "core/megatron/module_key.hpp"
 
 #include <gtest/gtest.h>
 

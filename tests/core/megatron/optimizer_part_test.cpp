@@ -1,4 +1,4 @@
-#include "core/state/optimizer_part.hpp"
+#include "core/megatron/optimizer_part.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "core/state/modules.hpp"
+#include "core/megatron/modules.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "core/verify/expert_key.hpp"
+#include "core/megatron/expert_key.hpp"
 
 #include <algorithm>
 #include <charconv>

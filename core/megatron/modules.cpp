@@ -1,10 +1,10 @@
-#include "core/state/modules.hpp"
+#include "core/megatron/modules.hpp"
 
 #include <algorithm>
 #include <span>
 
-#include "core/state/layout_sizes.hpp"
-#include "core/state/optimizer_part.hpp"
+#include "core/megatron/layout_sizes.hpp"
+#include "core/megatron/optimizer_part.hpp"
 #include "core/state/state_dict.hpp"
 
 namespace reprise {

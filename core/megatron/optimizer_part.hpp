@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "core/state/module_key.hpp"
+#include "core/megatron/module_key.hpp"
 #include "reprise/value.hpp"
 
 namespace reprise {

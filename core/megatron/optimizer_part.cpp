@@ -1,4 +1,4 @@
-#include "core/state/optimizer_part.hpp"
+#include "core/megatron/optimizer_part.hpp"
 
 #include <array>
 #include <map>
