@@ -18,6 +18,7 @@
 #include "core/base/natural_order.hpp"
 #include "core/base/print.hpp"
 #include "core/checkpoint/byte_progress.hpp"
+#include "core/geometry/folded_shape.hpp"
 #include "core/state/state_dict.hpp"
 #include "core/verify/module_values.hpp"
 #include "driver/record/tensor_digest.hpp"
@@ -245,9 +246,9 @@ class InspectVerb final : public Verb {
                  {"chunks", Align::kRight},
                  {"size", Align::kRight}});
     for (const StoredTensor* tensor : wanted(catalog, filter)) {
-      table.add({tensor->key, std::string(name_of(tensor->dtype)),
-                 to_string(logical_shape(*tensor)), describe_cut(*tensor),
-                 with_commas(tensor->chunks.size()), human_bytes(bytes_of(*tensor))});
+      table.add({tensor->key, std::string(name_of(tensor->dtype)), shape_text(all_extents(*tensor)),
+                 describe_cut(*tensor), with_commas(tensor->chunks.size()),
+                 human_bytes(bytes_of(*tensor))});
     }
     print_section(table, console);
   }

@@ -12,6 +12,7 @@
 #include "cli/output/table.hpp"
 #include "core/base/natural_order.hpp"
 #include "core/base/print.hpp"
+#include "core/geometry/folded_shape.hpp"
 
 namespace reprise::cli {
 namespace {
@@ -250,7 +251,7 @@ void print_verdict(const DiffReport& report, const DiffCounts& counts, LayoutBou
 }  // namespace
 
 std::string form_of(const std::optional<TensorDiff::Side>& side) {
-  return side ? fmt::format("{} {}", name_of(side->dtype), to_string(side->shape)) : "-";
+  return side ? fmt::format("{} {}", name_of(side->dtype), shape_text(side->shape)) : "-";
 }
 
 std::string substitution_for(const PrefixHint& hint) {

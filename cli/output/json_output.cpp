@@ -75,7 +75,7 @@ Json to_json(const VerifyReport& report) {
 
 Json to_json(const std::optional<TensorDiff::Side>& side) {
   if (!side) return nullptr;
-  return {{"dtype", name_of(side->dtype)}, {"shape", list_of(side->shape)}};
+  return {{"dtype", name_of(side->dtype)}, {"shape", side->shape}};
 }
 
 Json to_json(const TensorDiff& tensor) {
@@ -125,7 +125,7 @@ Json to_json(const Catalog& catalog, const StoredTensor& tensor) {
   }
   return {{"key", tensor.key},
           {"dtype", name_of(tensor.dtype)},
-          {"shape", list_of(logical_shape(tensor))},
+          {"shape", all_extents(tensor)},
           {"elements", elements_of(tensor)},
           {"bytes", bytes_of(tensor)},
           {"cut", describe_cut(tensor)},

@@ -83,7 +83,8 @@ void agree_on(JobState& job, const Content& content, const SaveOptions& options,
             {"step_names", options.step_names},
             {"writes", planned ? "given" : "none"},
             {"structure", options.structure},
-            {"unequal", std::to_string(static_cast<int>(options.unequal))}};
+            {"unequal", std::to_string(static_cast<int>(options.unequal))},
+            {"compare_tensors", options.compare_tensors ? "true" : "false"}};
   });
 }
 
@@ -91,7 +92,7 @@ void agree_on(JobState& job, const Content& content, const SaveOptions& options,
 
 struct Flight {
   std::shared_ptr<JobState> job;  ///< must outlive the save
-  std::string root;  ///< directory of the iteration
+  std::string root;               ///< directory of the iteration
   std::optional<std::int64_t> step;
   Save save;
 
@@ -146,8 +147,10 @@ SaveInFlight begin(Job& job, const Content& content, const SaveOptions& options,
   agree_on(*own, content, options, writes.has_value());
   const std::string root = options.step ? options.directory : parent_path(options.directory);
   auto& lock = memory.locks[root];
-  SaveContext context{.writes = std::move(writes), .damaged = memory.damaged[root], .root = lock.lock()};
-  if (!context.writes && !options.structure.empty()) context.plan = &memory.plans[options.structure];
+  SaveContext context{
+      .writes = std::move(writes), .damaged = memory.damaged[root], .root = lock.lock()};
+  if (!context.writes && !options.structure.empty())
+    context.plan = &memory.plans[options.structure];
   const SaveSeams& seams = own->seams.save != nullptr ? *own->seams.save : SaveSeams();
   Save save = begin_save(own->ports(), own->all, content(), options, std::move(context), seams);
   if (lock.expired()) lock = save.root_lock();
@@ -177,8 +180,7 @@ SaveInFlight begin_save(Job& job, const State& state, const SaveOptions& options
 
 SaveInFlight begin_save(Job& job, const State& state, const SaveOptions& options,
                         std::span<const WriteItem> writes) {
-  return begin(job, content_of(state), options,
-               Writes({writes.begin(), writes.end()}));
+  return begin(job, content_of(state), options, Writes({writes.begin(), writes.end()}));
 }
 
 SaveResult save(Job& job, const State& state, const SaveOptions& options) {
@@ -187,8 +189,7 @@ SaveResult save(Job& job, const State& state, const SaveOptions& options) {
 
 SaveResult save(Job& job, const State& state, const SaveOptions& options,
                 std::span<const WriteItem> writes) {
-  return begin(job, content_of(state), blocking(options),
-               Writes({writes.begin(), writes.end()}))
+  return begin(job, content_of(state), blocking(options), Writes({writes.begin(), writes.end()}))
       .finish();
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/api/access.hpp"
+#include "core/format/tensor_item.hpp"
 #include "core/geometry/placement.hpp"
 #include "reprise/error.hpp"
 
@@ -21,8 +22,12 @@ GroupRank member_of(const Mesh& mesh, GlobalRank rank) {
   throw Error(Code::kUsage, what, {.key = key});
 }
 
-void require_dtype(DType dtype, const std::string& key) {
+void require_form(DType dtype, const Dims& shape, const std::string& key) {
   if (static_cast<std::size_t>(dtype) >= all_dtypes().size()) refuse("this is not a dtype", key);
+  const bool negative = std::any_of(shape.begin(), shape.end(), [](auto n) { return n < 0; });
+  if (negative || too_large(size_of(dtype), shape)) {
+    refuse("the shape " + to_string(shape) + " is impossible", key);
+  }
 }
 
 /// Adds the leaf unless something is stored under its key.
@@ -52,6 +57,12 @@ Piece piece_of(const TensorPart& part, const Dims& shape, const std::string& key
   }
   if (std::any_of(part.strides.begin(), part.strides.end(), [](auto by) { return by < 0; })) {
     refuse("a part has the strides " + to_string(part.strides) + "; none may be negative", key);
+  }
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    std::int64_t end = 0;
+    if (box.offset[d] < 0 || __builtin_add_overflow(box.offset[d], box.extent[d], &end)) {
+      refuse("a part has the impossible offset " + to_string(box.offset), key);
+    }
   }
   const auto elements = checked_volume(box.extent);
   if (!elements) refuse("a part has the impossible extent " + to_string(box.extent), key);
@@ -99,7 +110,7 @@ State& State::operator=(State&&) noexcept = default;
 State::~State() = default;
 
 void State::add(const std::string& key, const Sharded& part, DType dtype, void* data) {
-  require_dtype(dtype, key);
+  require_form(dtype, part.shape, key);
   const TensorPart own{.offset = part.offset, .extent = part.extent, .data = data};
   TensorLeaf leaf{.key = key,
                   .dtype = dtype,
@@ -113,7 +124,7 @@ void State::add(const std::string& key, const Sharded& part, DType dtype, void* 
 
 void State::add(const std::string& key, DType dtype, const Dims& shape,
                 std::span<const TensorPart> parts, std::int32_t replica) {
-  require_dtype(dtype, key);
+  require_form(dtype, shape, key);
   TensorLeaf leaf{.key = key, .dtype = dtype, .shape = shape, .pieces = {}, .replica = replica};
   leaf.pieces.reserve(parts.size());
   leaf.memory.reserve(parts.size());
@@ -122,6 +133,26 @@ void State::add(const std::string& key, DType dtype, const Dims& shape,
     leaf.memory.push_back({static_cast<std::byte*>(part.data), part.memory});
   }
   add_tensor(StateAccess::content(*this), std::move(leaf));
+}
+
+void State::set_folded(const std::string& key, FoldedExtents extents) {
+  StateContent& content = StateAccess::content(*this);
+  // Right after the tensor was added, as it usually is, this looks at one.
+  const auto leaf = std::find_if(content.tensors.rbegin(), content.tensors.rend(),
+                                 [&](const TensorLeaf& known) { return known.key == key; });
+  if (leaf == content.tensors.rend()) {
+    throw Error(Code::kNotFound, "the state has no such tensor", {.key = key});
+  }
+  if (extents.size() < 2 || leaf->shape.size() != kMaxNdim) {
+    refuse("only the last of " + std::to_string(kMaxNdim) + " dimensions can stand for others",
+           key);
+  }
+  if (checked_volume(extents) != leaf->shape[kMaxNdim - 1]) {
+    refuse("the last dimension of " + to_string(leaf->shape) +
+               " does not have as many elements as those for which it stands",
+           key);
+  }
+  content.details[key].folded = std::move(extents);
 }
 
 void State::add_bytes(const std::string& key, Bytes content, std::int32_t replica) {
@@ -137,7 +168,7 @@ const Bytes& State::bytes(const std::string& key) const {
 
 void State::set_path(const std::string& key, KeyPath path) {
   if (path.empty()) refuse("a path needs at least one step", key);
-  StateAccess::content(*this).paths.insert_or_assign(key, std::move(path));
+  StateAccess::content(*this).details[key].path = std::move(path);
 }
 
 void State::add_object(const std::string& key, const ObjectPlace& place, Value value) {

@@ -9,6 +9,7 @@
 #include "core/format/backend_info.hpp"
 #include "core/format/bytes_item.hpp"
 #include "core/format/common_state.hpp"
+#include "core/geometry/folded_shape.hpp"
 #include "core/ports/store_path.hpp"
 #include "core/ports/whole_file.hpp"
 
@@ -193,11 +194,12 @@ TensorItem Checkpoint::tensor_item(const StoredTensor& tensor, const StoredChunk
                               ", but the metadata says " + std::string(name_of(tensor.dtype)),
                           0);
   }
-  if (!(item.size == chunk.box.extent)) {
-    archive.source().fail(Code::kExtentMismatch,
-                          "the item holds a tensor of shape " + to_string(item.size) +
-                              ", but the metadata says " + to_string(chunk.box.extent),
-                          0);
+  if (!(item.size == chunk.box.extent) || item.folded != tensor.folded) {
+    archive.source().fail(
+        Code::kExtentMismatch,
+        "the item holds a tensor of shape " + shape_text(unfolded(item.size, item.folded)) +
+            ", but the metadata says " + shape_text(unfolded(chunk.box.extent, tensor.folded)),
+        0);
   }
   return item;
 }

@@ -153,11 +153,13 @@ std::shared_ptr<const TensorFrame> ChunkReader::frame_of(const StoredTensor& ten
     return nullptr;
   }
   auto found = std::find_if(frames_.begin(), frames_.end(), [&](const auto& frame) {
-    return frame->dtype() == tensor.dtype && frame->size() == chunk.box.extent;
+    return frame->dtype() == tensor.dtype && frame->size() == chunk.box.extent &&
+           frame->folded() == tensor.folded;
   });
   if (found == frames_.end()) {
     if (frames_.size() == kFramesMax) frames_.pop_back();
-    frames_.push_front(std::make_shared<const TensorFrame>(tensor.dtype, chunk.box.extent));
+    frames_.push_front(
+        std::make_shared<const TensorFrame>(tensor.dtype, chunk.box.extent, tensor.folded));
     found = frames_.begin();
   }
   if ((*found)->length() == chunk.range.size) return *found;

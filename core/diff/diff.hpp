@@ -44,7 +44,8 @@ bool counts_as_different(DiffVerdict verdict);
 struct TensorDiff {
   struct Side {
     DType dtype = DType::kFloat32;
-    Dims shape;  ///< shape of the tensor in the job, even if it is stored flat
+    /// Shape of the tensor in the job, even if it is stored flat.
+    std::vector<std::int64_t> shape;
   };
   std::string key;
   DiffVerdict verdict = DiffVerdict::kSame;

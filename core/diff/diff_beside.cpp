@@ -12,7 +12,6 @@
 #include "core/checkpoint/copied_file.hpp"
 #include "core/diff/diff_values.hpp"
 #include "core/format/backend_info.hpp"
-#include "core/format/backend_value.hpp"
 #include "core/format/bytes_item.hpp"
 #include "core/format/common_state.hpp"
 #include "core/format/integrity.hpp"

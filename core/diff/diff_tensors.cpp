@@ -17,7 +17,7 @@ bool wanted(const DiffOptions& options, const std::string& key) {
 
 std::optional<TensorDiff::Side> side_of(const StoredTensor* tensor) {
   if (tensor == nullptr) return std::nullopt;
-  return TensorDiff::Side{tensor->dtype, logical_shape(*tensor)};
+  return TensorDiff::Side{tensor->dtype, all_extents(*tensor)};
 }
 
 using Pair = Both<StoredTensor>;
@@ -182,7 +182,7 @@ std::vector<Both<StoredTensor>> pair_tensors(const std::vector<StoredTensor>& le
 
 DiffVerdict judge_form(const StoredTensor& left, const StoredTensor& right,
                        const DiffOptions& options) {
-  if (!(logical_shape(left) == logical_shape(right))) {
+  if (all_extents(left) != all_extents(right)) {
     return is_layout_bound(name_of(left)) ? DiffVerdict::kNotComparable : DiffVerdict::kShape;
   }
   if (left.dtype == right.dtype) return DiffVerdict::kSame;

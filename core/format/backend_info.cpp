@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "core/format/json_document.hpp"
 
@@ -84,6 +85,17 @@ BackendInfo read_backend_info(ByteSpan bytes, const ErrorPlace& place) {
   }
   refuse_others(info, place);
   return info;
+}
+
+Value read_backend_value(ByteSpan bytes, const ErrorPlace& place) {
+  const BackendInfo meant;
+  nlohmann::json document = parse_json_object(bytes, place, kInfoSizeMax);
+  document.emplace("sharded_backend_version", meant.sharded_backend_version);
+  document.emplace("common_backend", meant.common_backend);
+  document.emplace("common_backend_version", meant.common_backend_version);
+  Dict value;
+  for (const auto& [key, content] : document.items()) value.emplace_back(key, content.dump());
+  return value;
 }
 
 Bytes write_backend_info() { return to_bytes(kWritten); }

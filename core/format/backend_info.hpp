@@ -14,6 +14,7 @@
 
 #include "core/base/bytes.hpp"
 #include "reprise/error.hpp"
+#include "reprise/value.hpp"
 
 namespace reprise {
 
@@ -48,6 +49,12 @@ BackendFile backend_file_of(ByteSpan bytes);
 /// the wrong type. Throws UNSUPPORTED if a backend or version is not one of those listed at the top
 /// of this file; the message states that backend or version.
 BackendInfo read_backend_info(ByteSpan bytes, const ErrorPlace& place = {});
+
+/// Returns a dict that maps each key to its value as JSON text, so that two such files can be
+/// compared. If the file lacks a key that some versions of Megatron-Core leave out, the key is
+/// added with its default value. Throws TORN_FILE if the file is not a JSON object, and LIMIT if it
+/// is larger than 1 MiB.
+Value read_backend_value(ByteSpan bytes, const ErrorPlace& place = {});
 
 /// Writes the four keys, which every version of Megatron-Core reads.
 Bytes write_backend_info();

@@ -1,5 +1,6 @@
 #include "core/format/metadata_objects.hpp"
 
+#include "core/geometry/folded_shape.hpp"
 #include "reprise/error.hpp"
 
 namespace reprise::pickle {
@@ -59,16 +60,19 @@ std::int64_t Objects::count(NodeId node, const char* what) const {
   return graph_.integer(node);
 }
 
-Dims Objects::extents(NodeId node, const char* what) const {
+Dims Objects::extents(NodeId node, const char* what, FoldedExtents* last) const {
   NodeId list = node;
   if (type_name(node) == "Size") list = graph_.tuple(graph_.instance(node).args)[0];
   Dims dims;
   each_item(list, what, [&](NodeId item) {
-    if (dims.size() == kMaxNdim) {
-      fail(Code::kUnsupported, std::string(what) + " has more than " + std::to_string(kMaxNdim) +
+    if (dims.size() < kMaxNdim) return dims.push_back(count(item, what));
+    const std::size_t most = last == nullptr ? kMaxNdim : kTorchNdimMax;
+    if (last == nullptr || kMaxNdim - 1 + last->size() == most) {
+      fail(Code::kUnsupported, std::string(what) + " has more than " + std::to_string(most) +
                                    " dimensions, which is more than is handled");
     }
-    dims.push_back(count(item, what));
+    if (last->empty()) last->push_back(dims[kMaxNdim - 1]);
+    last->push_back(count(item, what));
   });
   return dims;
 }

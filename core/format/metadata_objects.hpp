@@ -40,8 +40,9 @@ class Objects {
   /// Returns the node's value, which must be an integer that is not negative.
   std::int64_t count(NodeId node, const char* what) const;
   /// Returns the extents that the node contains. The node must be a torch.Size, or a tuple or list
-  /// of integers that are not negative.
-  Dims extents(NodeId node, const char* what) const;
+  /// of integers that are not negative. If there are more than kMaxNdim, `last` gets those from the
+  /// last of the Dims on; if it is null, throws UNSUPPORTED then.
+  Dims extents(NodeId node, const char* what, FoldedExtents* last = nullptr) const;
   /// Calls visit(NodeId) for each item of a list or tuple.
   template <class Visit>
   void each_item(NodeId node, const char* what, Visit&& visit) const;

@@ -21,6 +21,7 @@
 #include "core/format/metadata_objects.hpp"
 #include "core/format/metadata_tables.hpp"
 #include "core/format/tensor_item.hpp"
+#include "core/geometry/folded_shape.hpp"
 #include "reprise/error.hpp"
 
 namespace reprise {
@@ -152,6 +153,9 @@ class TablesReader {
   void read_key(NodeId key, NodeId value);
   void read_tensor(NodeId key, NodeId value);
   StoredChunk read_chunk(NodeId node, const StoredTensor& tensor);
+  void fold_last(StoredTensor& tensor, NodeId key);
+  void fold_last(const StoredTensor& tensor, const FoldedExtents& offset,
+                 const FoldedExtents& extent, Box& box);
   void read_properties(NodeId properties, StoredTensor& tensor);
   void read_traits(std::span<const NodeId> fields, StoredTensor& tensor);
   bool is_memory_format(NodeId node) const;
@@ -263,7 +267,8 @@ void TablesReader::read_tensor(NodeId key, NodeId value) {
   StoredTensor tensor;
   tensor.key = text(key, "a key");
   tensor.place = next_place();
-  tensor.shape = objects_.extents(size, "a tensor's size");
+  tensor.shape = objects_.extents(size, "a tensor's size", &tensor.folded);
+  fold_last(tensor, key);
   read_properties(properties, tensor);
   check_volume(tensor.shape, key);
   objects_.each_item(chunks, "a tensor's list of chunks", [&](NodeId chunk) {
@@ -276,6 +281,36 @@ void TablesReader::read_tensor(NodeId key, NodeId value) {
   tables_.tensors.push_back(std::move(tensor));
 }
 
+/// Makes the last dimension of the shape stand for all that are folded into it.
+void TablesReader::fold_last(StoredTensor& tensor, NodeId key) {
+  if (tensor.folded.empty()) return;
+  const auto product = checked_volume(tensor.folded);
+  if (!product) {
+    objects_.fail(Code::kLimit,
+                  "tensor " + shown(key) + " has extents " + shape_text(tensor.folded) +
+                      ", more than 2^62 bytes",
+                  key);
+  }
+  tensor.shape[kMaxNdim - 1] = *product;
+}
+
+/// Folds the box of a chunk like the shape of its tensor, along whose folded dimensions it must not
+/// be cut.
+void TablesReader::fold_last(const StoredTensor& tensor, const FoldedExtents& offset,
+                             const FoldedExtents& extent, Box& box) {
+  if (tensor.folded.empty()) return;
+  const bool whole = std::ranges::all_of(offset, [](auto at) { return at == 0; });
+  if (!whole || extent != tensor.folded) {
+    objects_.fail(Code::kUnsupported,
+                  "tensor " + shown(current_key_) + " has " +
+                      std::to_string(kMaxNdim - 1 + tensor.folded.size()) +
+                      " dimensions and is cut along one after the first " +
+                      std::to_string(kMaxNdim - 1) + ", which is not supported",
+                  current_key_);
+  }
+  box.extent[kMaxNdim - 1] = tensor.shape[kMaxNdim - 1];
+}
+
 StoredChunk TablesReader::read_chunk(NodeId node, const StoredTensor& tensor) {
   if (objects_.type_name(node) != "ChunkStorageMetadata") {
     objects_.fail(Code::kTornFile, "tensor " + shown(current_key_) + " has a chunk that is none",
@@ -283,16 +318,20 @@ StoredChunk TablesReader::read_chunk(NodeId node, const StoredTensor& tensor) {
   }
   const auto [offsets, sizes] = objects_.attributes<2>(node, {"offsets", "sizes"});
   StoredChunk chunk;
-  chunk.box.offset = objects_.extents(offsets, "a chunk's offsets");
-  chunk.box.extent = objects_.extents(sizes, "a chunk's sizes");
+  FoldedExtents offset;
+  FoldedExtents extent;
+  chunk.box.offset = objects_.extents(offsets, "a chunk's offsets", &offset);
+  chunk.box.extent = objects_.extents(sizes, "a chunk's sizes", &extent);
   if (chunk.box.offset.size() != tensor.shape.size() ||
-      chunk.box.extent.size() != tensor.shape.size()) {
+      chunk.box.extent.size() != tensor.shape.size() || offset.size() != tensor.folded.size() ||
+      extent.size() != tensor.folded.size()) {
     objects_.fail(Code::kTornFile,
                   "tensor " + shown(current_key_) + " of shape " + to_string(tensor.shape) +
                       " has a chunk at " + to_string(chunk.box.offset) + " of size " +
                       to_string(chunk.box.extent) + ": the numbers of dimensions differ",
                   current_key_);
   }
+  fold_last(tensor, offset, extent, chunk.box);
   check_volume(chunk.box.extent, current_key_);
   for (std::size_t d = 0; d < tensor.shape.size(); ++d) {
     std::int64_t end = 0;
@@ -377,7 +416,7 @@ void TablesReader::read_traits(std::span<const NodeId> fields, StoredTensor& ten
   }
   if (fields.size() <= kStrides || graph_.kind(fields[kStrides]) != Kind::kTuple) return;
   const auto strides = graph_.tuple(fields[kStrides]);
-  if (strides.size() != tensor.shape.size()) return;
+  if (strides.size() != all_extents(tensor).size()) return;
   traits.strides.emplace();
   for (const NodeId stride : strides) {
     if (graph_.kind(stride) != Kind::kInteger) return traits.strides.reset();
@@ -416,8 +455,11 @@ void TablesReader::read_storage(NodeId index, NodeId info) {
     if (!objects_.missing(transforms)) refuse_transforms(transforms);
     const auto tensor = tensor_index_.find(fqn);
     if (tensor && !objects_.missing(offset)) {
-      place_chunks(tables_.tensors[*tensor], *tensor,
-                   objects_.extents(offset, "a storage entry's offset"), file, range);
+      FoldedExtents last;
+      Dims start = objects_.extents(offset, "a storage entry's offset", &last);
+      // No chunk of a folded tensor starts elsewhere than at 0 in these.
+      for (const std::int64_t at : last) start[kMaxNdim - 1] = std::max(start[kMaxNdim - 1], at);
+      place_chunks(tables_.tensors[*tensor], *tensor, start, file, range);
       return;
     }
     const auto object = object_index_.find(fqn);

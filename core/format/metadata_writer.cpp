@@ -5,12 +5,14 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <type_traits>
 #include <utility>
 
 #include "core/base/check.hpp"
 #include "core/format/metadata.hpp"
 #include "core/format/pickle/pickle_emit.hpp"
+#include "core/geometry/folded_shape.hpp"
 
 namespace reprise {
 namespace {
@@ -57,24 +59,23 @@ class MetadataWriter {
     out_.op('u');
     out_.op('b');
   }
-  void integers(const Dims& dims) {
-    if (dims.size() > 3) out_.mark();
-    for (const std::int64_t value : dims) out_.integer(value);
-    out_.tuple(dims.size());
+  void integers(std::span<const std::int64_t> values) {
+    if (values.size() > 3) out_.mark();
+    for (const std::int64_t value : values) out_.integer(value);
+    out_.tuple(values.size());
   }
-  void size(const Dims& dims);
+  void size(std::span<const std::int64_t> values);
   void write_keys();
   void write_tensor(const StoredTensor& tensor);
   void write_object();
   void write_properties(const StoredTensor& tensor);
   void write_layout();
   void write_memory_format(std::uint8_t format);
-  void write_strides(const std::vector<std::int64_t>& strides);
   void write_planner();
   void write_path(std::string_view key, const std::vector<PathStep>* path);
   void write_storages();
-  void write_storage(std::string_view key, const Dims* offset, std::int64_t position,
-                     FileIndex file, ByteRange range);
+  void write_storage(std::string_view key, const std::vector<std::int64_t>* offset,
+                     std::int64_t position, FileIndex file, ByteRange range);
   void write_storage_meta();
   bool has_original_shapes() const;
   void write_mcore();
@@ -88,9 +89,9 @@ class MetadataWriter {
   std::map<std::pair<DType, TensorTraits>, std::uint32_t> properties_;
 };
 
-void MetadataWriter::size(const Dims& dims) {
+void MetadataWriter::size(std::span<const std::int64_t> values) {
   out_.global("torch", "Size");
-  integers(dims);
+  integers(values);
   out_.tuple(1);
   out_.op('R');
 }
@@ -139,16 +140,16 @@ void MetadataWriter::write_tensor(const StoredTensor& tensor) {
   attribute("properties");
   write_properties(tensor);
   attribute("size");
-  size(tensor.shape);
+  size(unfolded(tensor.shape, tensor.folded));
   attribute("chunks");
   out_.op(']');
   out_.mark();
   for (const StoredChunk& chunk : tensor.chunks) {
     begin_object(kModule, "ChunkStorageMetadata");
     attribute("offsets");
-    size(chunk.box.offset);
+    size(unfolded_offset(chunk.box.offset, tensor.folded));
     attribute("sizes");
-    size(chunk.box.extent);
+    size(unfolded(chunk.box.extent, tensor.folded));
     end_object();
   }
   out_.op('e');
@@ -176,17 +177,11 @@ void MetadataWriter::write_properties(const StoredTensor& tensor) {
     out_.boolean(traits.requires_grad);
     write_memory_format(traits.memory_format);
     out_.boolean(traits.pin_memory);
-    if (traits.strides) write_strides(*traits.strides);
+    if (traits.strides) integers(*traits.strides);
     out_.op('t');
     properties_.emplace(key, out_.memoize());
   }
   out_.op('b');
-}
-
-void MetadataWriter::write_strides(const std::vector<std::int64_t>& strides) {
-  if (strides.size() > 3) out_.mark();
-  for (const std::int64_t stride : strides) out_.integer(stride);
-  out_.tuple(strides.size());
 }
 
 void MetadataWriter::write_layout() {
@@ -249,8 +244,8 @@ void MetadataWriter::write_storages() {
     for (std::size_t i = 0; i < tensor.chunks.size(); ++i) {
       const StoredChunk& chunk = tensor.chunks[i];
       if (chunk.file == kNoFile || !written.insert(chunk.box.offset).second) continue;
-      write_storage(tensor.key, &chunk.box.offset, static_cast<std::int64_t>(i), chunk.file,
-                    chunk.range);
+      const auto offset = unfolded_offset(chunk.box.offset, tensor.folded);
+      write_storage(tensor.key, &offset, static_cast<std::int64_t>(i), chunk.file, chunk.range);
     }
   }
   for (const StoredObject& object : metadata_.catalog.objects) {
@@ -259,8 +254,8 @@ void MetadataWriter::write_storages() {
   out_.op('u');
 }
 
-void MetadataWriter::write_storage(std::string_view key, const Dims* offset, std::int64_t position,
-                                   FileIndex file, ByteRange range) {
+void MetadataWriter::write_storage(std::string_view key, const std::vector<std::int64_t>* offset,
+                                   std::int64_t position, FileIndex file, ByteRange range) {
   if (file == kNoFile) return;
   begin_object(kModule, "MetadataIndex");  // must be complete as a key, because its hash needs fqn
   attribute("fqn");
@@ -315,7 +310,7 @@ void MetadataWriter::write_mcore() {
     out_.op('}');
     if (tensor.original_shape.empty()) continue;
     attribute("nd_reformulated_orig_global_shape");
-    integers(tensor.original_shape);
+    integers(unfolded(tensor.original_shape, {}));
     out_.op('s');
   }
   out_.op('u');

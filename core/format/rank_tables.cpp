@@ -1,5 +1,7 @@
 #include "core/format/rank_tables.hpp"
 
+#include "core/geometry/folded_shape.hpp"
+
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -88,10 +90,10 @@ class Copy {
 constexpr std::size_t kOpenMax = 64;
 
 [[noreturn]] void refuse_drift(const StoredTensor& a, const StoredTensor& b) {
-  if (a.shape != b.shape || a.original_shape != b.original_shape) {
+  if (a.shape != b.shape || a.original_shape != b.original_shape || a.folded != b.folded) {
     throw Error(Code::kShapeDrift,
                 "the metadata of different ranks disagree on the shape: " +
-                    to_string(logical_shape(a)) + " and " + to_string(logical_shape(b)),
+                    shape_text(all_extents(a)) + " and " + shape_text(all_extents(b)),
                 {.key = a.key});
   }
   throw Error(Code::kDtypeDrift,

@@ -27,10 +27,12 @@ bool same_where_fixed(ByteSpan bytes, const Bytes& wanted, const Bytes& fixed) {
 
 }  // namespace
 
-TensorFrame::TensorFrame(DType dtype, const Dims& size) : layout_(dtype, size) {
+TensorFrame::TensorFrame(DType dtype, const Dims& size, const FoldedExtents& folded)
+    : layout_(dtype, size, folded) {
   item_.dtype = dtype;
   item_.size = size;
   item_.strides = contiguous_strides(size);
+  item_.folded = folded;
   item_.data_bytes = layout_.data_bytes();
   CHECK(item_.data_bytes > 0, size);
   item_.data_offset = layout_.data_offset();

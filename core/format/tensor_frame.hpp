@@ -14,10 +14,11 @@ namespace reprise {
 class TensorFrame {
  public:
   /// Requires that no extent in `size` is 0, and that too_large() is false for the item.
-  TensorFrame(DType dtype, const Dims& size);
+  TensorFrame(DType dtype, const Dims& size, const FoldedExtents& folded = {});
 
   DType dtype() const { return item_.dtype; }
   const Dims& size() const { return item_.size; }
+  const FoldedExtents& folded() const { return item_.folded; }
   std::uint64_t length() const { return layout_.length(); }  ///< length of the whole item
   std::uint64_t head_bytes() const { return item_.data_offset; }
   std::uint64_t data_bytes() const { return item_.data_bytes; }

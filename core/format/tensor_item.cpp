@@ -106,6 +106,7 @@ TensorItem read_tensor_item(Archive& archive) {
   return {.dtype = tensor.dtype,
           .size = tensor.shape,
           .strides = tensor.strides,
+          .folded = tensor.folded,
           .storage_offset = tensor.storage_offset,
           .data_offset = data.offset,
           .data_bytes = data.size,
@@ -114,10 +115,10 @@ TensorItem read_tensor_item(Archive& archive) {
           .flips = tensor.flips};
 }
 
-TensorItemLayout::TensorItemLayout(DType dtype, const Dims& size) {
+TensorItemLayout::TensorItemLayout(DType dtype, const Dims& size, const FoldedExtents& folded) {
   CHECK(!too_large(size_of(dtype), size), size);
   data_bytes_ = static_cast<std::uint64_t>(volume(size)) * size_of(dtype);
-  const Bytes pickle = encode_tensor_pickle(dtype, size);
+  const Bytes pickle = encode_tensor_pickle(dtype, size, folded);
   pickle_hash_ = hash_of(ByteSpan(pickle));
   ArchiveWriter out("archive");
   add_leading_records(out, pickle);

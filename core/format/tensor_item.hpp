@@ -26,6 +26,7 @@ struct TensorItem {
   DType dtype = DType::kFloat32;
   Dims size;
   Dims strides;                     ///< in elements; not always row-major
+  FoldedExtents folded = {};        ///< of a tensor of more than kMaxNdim dimensions
   std::int64_t storage_offset = 0;  ///< in elements
   std::uint64_t data_offset = 0;    ///< offset of the storage's record in the slice, in bytes
   std::uint64_t data_bytes = 0;  ///< size of the storage's record; may exceed what the view needs
@@ -52,7 +53,7 @@ TensorItem read_tensor_item(Archive& archive);
 /// before the values of the elements are.
 class TensorItemLayout {
  public:
-  TensorItemLayout(DType dtype, const Dims& size);
+  TensorItemLayout(DType dtype, const Dims& size, const FoldedExtents& folded = {});
 
   std::uint64_t length() const { return data_offset() + data_bytes_ + tail_bytes(); }
   std::uint64_t data_offset() const { return head_.size(); }  ///< a multiple of 64

@@ -27,6 +27,10 @@ std::int64_t volume(const Dims& extents) {
 }
 
 std::optional<std::int64_t> checked_volume(const Dims& extents) {
+  return checked_volume(std::span<const std::int64_t>(extents.begin(), extents.size()));
+}
+
+std::optional<std::int64_t> checked_volume(std::span<const std::int64_t> extents) {
   if (std::any_of(extents.begin(), extents.end(), [](auto extent) { return extent < 0; })) {
     return std::nullopt;
   }

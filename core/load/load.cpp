@@ -190,9 +190,9 @@ class Loading {
     shown_.reset();
     begin_phase(ports_.trace, phase::kMetadata);
     auto opened = stage(LoadStage::kOpen, [&] {
-      return std::make_shared<Opened>(
-          known_ != nullptr ? opened_as(*known_, ports_.store, location)
-                            : open_for_all(ports_.store, group_, seams_, location));
+      return std::make_shared<Opened>(known_ != nullptr
+                                          ? opened_as(*known_, ports_.store, location)
+                                          : open_for_all(ports_.store, group_, seams_, location));
     });
     if (options_.fallback != Fallback::kNone) opened = vote(std::move(opened));
     end_phase(ports_.trace, phase::kMetadata, {.bytes = opened->metadata_bytes});
@@ -279,7 +279,7 @@ class Loading {
       require_reach(ports_.device, into);
       require_distinct_elements(into);
       report.tensors = prove_stored_cover(into, checkpoint.catalog());
-      plan = load_plan(into.tensors, into.objects, checkpoint.catalog());
+      plan = load_plan(into.tensors, into.objects, checkpoint.catalog(), into.details);
       for (const auto& mismatch : plan.mismatches) {
         if (mismatch.code != Code::kNotStored) {
           throw Error(mismatch.code, mismatch.message, {.key = mismatch.key});
@@ -473,8 +473,8 @@ LoadResult load(const Ports& ports, Communicator& group, StateDict& into,
   return load(ports, group, into, options, {});
 }
 
-LoadResult load(const Ports& ports, Communicator& group, const LoadOptions& options,
-                const Ask& ask, const LoadSeams& seams, const KnownMetadata* known) {
+LoadResult load(const Ports& ports, Communicator& group, const LoadOptions& options, const Ask& ask,
+                const LoadSeams& seams, const KnownMetadata* known) {
   return Loading(ports, group, options, seams, known)
       .run([&ask](Loading& loading, Checkpoint& checkpoint) {
         const Value* common = loading.common(checkpoint);

@@ -97,8 +97,8 @@ class Planner {
     };
     std::uint64_t hash = mix64(plans.size());
     for (const LocalPlan& plan : plans) {
-      hash = mix64(
-          hash, signature(plan, once(*plan.placed), once(*plan.given.forms()), once(*plan.paths)));
+      hash = mix64(hash, signature(plan, once(*plan.placed), once(*plan.given.forms()),
+                                   once(*plan.details)));
     }
     return hash;
   }
@@ -455,25 +455,43 @@ void require_other_keys(const GlobalPlan& plan) {
   }
 }
 
-/// Returns the paths of all ranks. Throws if ranks name different paths for a key.
-std::shared_ptr<const KeyPaths> merged_paths(std::span<const LocalPlan> plans,
-                                             const Group& savers) {
-  std::shared_ptr<const KeyPaths> all = plans.front().paths;
+/// Returns the details of all ranks. Throws if ranks say different things of a key.
+std::shared_ptr<const KeyDetails> merged_details(std::span<const LocalPlan> plans,
+                                                 const Group& savers) {
+  std::shared_ptr<const KeyDetails> all = plans.front().details;
   for (std::size_t r = 1; r < plans.size(); ++r) {
-    if (plans[r].paths == all || plans[r].paths->empty()) continue;
-    auto more = std::make_shared<KeyPaths>(*all);
-    for (const auto& [key, path] : *plans[r].paths) {
-      const auto [at, fresh] = more->try_emplace(key, path);
-      if (fresh || at->second == path) continue;
+    if (plans[r].details == all || plans[r].details->empty()) continue;
+    auto more = std::make_shared<KeyDetails>(*all);
+    for (const auto& [key, detail] : *plans[r].details) {
+      const auto [at, fresh] = more->try_emplace(key, detail);
+      if (fresh || at->second == detail) continue;
       const GlobalRank rank = savers.member({static_cast<std::int32_t>(r)});
-      throw Error(Code::kLayoutMismatch,
-                  "rank " + std::to_string(rank.value) +
-                      " uses another path for this key than a lower rank",
+      throw Error(at->second.path != detail.path ? Code::kLayoutMismatch : Code::kShapeDrift,
+                  "rank " + std::to_string(rank.value) + " uses another " +
+                      (at->second.path != detail.path ? "path" : "shape of folded dimensions") +
+                      " for this key than a lower rank",
                   {.rank = rank, .key = key});
     }
     all = std::move(more);
   }
   return all;
+}
+
+/// Throws if a box is cut along a dimension that stands for others: the format could not say which
+/// of those are cut.
+void require_whole_folds(const GlobalPlan& plan) {
+  if (plan.details->empty()) return;
+  for (const PlannedTensor& tensor : plan.tensors) {
+    if (folded_of(*plan.details, tensor.key).empty()) continue;
+    for (const Box& box : *tensor.boxes) {
+      if (box.extent[kMaxNdim - 1] == tensor.shape[kMaxNdim - 1]) continue;
+      throw Error(Code::kUsage,
+                  to_string(box) + " is cut along dimension " + std::to_string(kMaxNdim) +
+                      " or a later one of a tensor with more dimensions than that; cut it along "
+                      "an earlier one",
+                  {.key = tensor.key});
+    }
+  }
 }
 
 }  // namespace
@@ -499,7 +517,8 @@ GlobalPlan global_plan(std::span<const LocalPlan> plans, const Group& savers,
   planner.plan_tensors(plan);
   plan.objects = plan_objects(plans, savers);
   require_other_keys(plan);
-  plan.paths = merged_paths(plans, savers);
+  plan.details = merged_details(plans, savers);
+  require_whole_folds(plan);
   return plan;
 }
 

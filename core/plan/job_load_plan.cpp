@@ -3,6 +3,22 @@
 #include <algorithm>
 
 namespace reprise {
+namespace {
+
+/// Intersects each wanted box with the stored boxes. `index` must be built from `stored`.
+Crossing cross(std::span<const Box> stored, const BoxIndex& index, std::span<const Box> wanted) {
+  Crossing crossing;
+  crossing.first.reserve(wanted.size() + 1);
+  crossing.first.push_back(0);
+  for (const Box& box : wanted) {
+    for_each_hit(stored, index, box,
+                 [&](const Crossing::Hit& hit) { crossing.hits.push_back(hit); });
+    crossing.first.push_back(crossing.hits.size());
+  }
+  return crossing;
+}
+
+}  // namespace
 
 JobLoadPlan::JobLoadPlan(const GlobalPlan& stored, std::span<const LocalPlan> wanted,
                          const Group& loaders, ChunkRule rule)

@@ -2,14 +2,71 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <tuple>
 #include <utility>
 
+#include "core/geometry/box_index.hpp"
+#include "core/geometry/folded_shape.hpp"
 #include "core/geometry/sweep.hpp"
-#include "core/plan/chunk_index.hpp"
 
 namespace reprise {
 namespace {
+
+/// One piece of a stored chunk: the piece with index `source` in the list that pieces_of() returns
+/// for the chunk.
+struct StoredPiece {
+  std::uint32_t chunk;
+  std::uint32_t source;
+  Box box;
+};
+
+/// An index of the stored pieces of one tensor. Pieces without elements are left out.
+class ChunkIndex {
+ public:
+  /// Throws EXTENT_MISMATCH if a chunk does not belong to this tensor.
+  explicit ChunkIndex(const StoredTensor& tensor);
+
+  /// Calls visit(piece, common region) for each stored piece that meets `region`.
+  template <class Visit>
+  void meet(const Box& region, Visit visit) const {
+    index_->meet(region, [&](std::uint32_t at) {
+      if (const auto common = intersect(pieces_[at].box, region)) visit(pieces_[at], *common);
+    });
+  }
+
+ private:
+  std::vector<StoredPiece> pieces_;
+  std::optional<BoxIndex> index_;
+};
+
+ChunkIndex::ChunkIndex(const StoredTensor& tensor) {
+  const std::size_t ndim = logical_shape(tensor).size();
+  pieces_.reserve(tensor.chunks.size());
+  for (std::size_t c = 0; c < tensor.chunks.size(); ++c) {
+    const StoredChunk& chunk = tensor.chunks[c];
+    std::uint32_t source = 0;
+    const auto add = [&](const Box& box) {
+      if (box.ndim() != ndim || box.extent.size() != ndim) {
+        throw Error(
+            Code::kExtentMismatch,
+            "chunk " + to_string(chunk.box.offset) + " has a different number of dimensions",
+            {.key = tensor.key});
+      }
+      if (!box.empty()) pieces_.push_back({static_cast<std::uint32_t>(c), source, box});
+      ++source;
+    };
+    if (tensor.original_shape.empty()) {
+      add(chunk.box);
+    } else {
+      for (const Piece& piece : pieces_of(tensor, chunk)) add(piece.box);
+    }
+  }
+  std::vector<Box> boxes;
+  boxes.reserve(pieces_.size());
+  for (const StoredPiece& piece : pieces_) boxes.push_back(piece.box);
+  index_.emplace(boxes);
+}
 
 /// Object key of the common state in checkpoints that store it as an object. Jobs request the
 /// common state without this key, so the object is never reported as not requested.
@@ -23,8 +80,9 @@ struct Hit {
 
 class Loader {
  public:
-  explicit Loader(const Catalog& catalog)
+  Loader(const Catalog& catalog, const KeyDetails& details)
       : catalog_(catalog),
+        details_(details),
         tensor_wanted_(catalog.tensors.size()),
         object_wanted_(catalog.objects.size()) {}
 
@@ -35,10 +93,11 @@ class Loader {
     const auto tensor = static_cast<std::uint32_t>(stored - catalog_.tensors.data());
     tensor_wanted_[tensor] = true;
     const Dims& shape = logical_shape(*stored);
-    if (!(shape == leaf.shape)) {
+    const FoldedExtents& folded = folded_of(details_, leaf.key);
+    if (!(shape == leaf.shape) || stored->folded != folded) {
       return miss(Code::kShapeDrift, leaf.key,
-                  "the checkpoint has shape " + to_string(shape) + ", but the load requests " +
-                      to_string(leaf.shape));
+                  "the checkpoint has shape " + shape_text(all_extents(*stored)) +
+                      ", but the load requests " + shape_text(unfolded(leaf.shape, folded)));
     }
     if (stored->dtype != leaf.dtype) {
       return miss(Code::kDtypeDrift, leaf.key,
@@ -168,6 +227,7 @@ class Loader {
   }
 
   const Catalog& catalog_;
+  const KeyDetails& details_;
   LoadPlan plan_;
   std::vector<Hit> hits_;
   std::vector<bool> tensor_wanted_;
@@ -177,8 +237,8 @@ class Loader {
 }  // namespace
 
 LoadPlan load_plan(std::span<const TensorLeaf> wanted, std::span<const ObjectLeaf> wanted_objects,
-                   const Catalog& catalog) {
-  Loader loader(catalog);
+                   const Catalog& catalog, const KeyDetails& details) {
+  Loader loader(catalog, details);
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     loader.want(wanted[i], static_cast<std::uint32_t>(i));
   }

@@ -162,7 +162,7 @@ LocalPlan local_plan(const StateDict& state, GlobalRank self, ChunkRule describe
   for (const ObjectLeaf& leaf : state.objects) {
     plan.objects.push_back({object_name(leaf), leaf.replica, leaf.is_plain()});
   }
-  if (!state.paths.empty()) plan.paths = std::make_shared<const KeyPaths>(state.paths);
+  if (!state.details.empty()) plan.details = std::make_shared<const KeyDetails>(state.details);
   sort_by_key(offers.placed().tensors);
   sort_by_key(offers.given());
   sort_by_key(plan.objects);
@@ -173,11 +173,14 @@ LocalPlan local_plan(const StateDict& state, GlobalRank self, ChunkRule describe
   return plan;
 }
 
-std::uint64_t signature(const KeyPaths& paths) {
-  std::uint64_t hash = paths.size();
-  for (const auto& [key, path] : paths) {
-    hash = mix64(mix64(hash, reprise::hash_of(std::string_view(key))), path.size());
-    for (const PathStep& step : path) {
+std::uint64_t signature(const KeyDetails& details) {
+  std::uint64_t hash = details.size();
+  for (const auto& [key, detail] : details) {
+    hash = mix64(mix64(hash, reprise::hash_of(std::string_view(key))), detail.path.size());
+    for (const std::int64_t extent : detail.folded) {
+      hash = mix64(hash, static_cast<std::uint64_t>(extent));
+    }
+    for (const PathStep& step : detail.path) {
       const auto* name = std::get_if<std::string>(&step);
       hash = mix64(mix64(hash, step.index()), name != nullptr
                                                   ? reprise::hash_of(std::string_view(*name))
@@ -220,18 +223,18 @@ std::uint64_t signature(const std::vector<TensorForm>& forms) {
 }
 
 std::uint64_t signature(const LocalPlan& plan, std::uint64_t placed, std::uint64_t forms,
-                        std::uint64_t paths) {
+                        std::uint64_t details) {
   std::uint64_t hash = mix64(mix64(placed, forms), mix64(plan.given.digest(), plan.objects.size()));
   for (const ObjectOffer& offer : plan.objects) {
     hash = mix64(mix64(hash, reprise::hash_of(std::string_view(offer.key))),
                  static_cast<std::uint64_t>(offer.replica));
   }
-  return mix64(hash, paths);
+  return mix64(hash, details);
 }
 
 std::uint64_t signature(const LocalPlan& plan) {
   return signature(plan, signature(*plan.placed), signature(*plan.given.forms()),
-                   signature(*plan.paths));
+                   signature(*plan.details));
 }
 
 }  // namespace reprise

@@ -1,6 +1,6 @@
 // Wire format of a local plan:
 //
-//   magic u32 | common digest u64 | placed offers | forms | given offers | objects | paths
+//   magic u32 | common digest u64 | placed offers | forms | given offers | objects | details
 //   placed offers   placements | tensors (form | placement)
 //   placement       axes (name, size)... | members (difference from the one before)... | splits
 //   form            key | dtype u8 | shape
@@ -305,13 +305,15 @@ std::vector<TensorForm> read_forms(Reader& in) {
   return forms;
 }
 
-Bytes encode(const KeyPaths& paths) {
+Bytes encode(const KeyDetails& details) {
   Writer out;
-  out.count(paths.size());
-  for (const auto& [key, path] : paths) {
+  out.count(details.size());
+  for (const auto& [key, detail] : details) {
     out.text(key);
-    out.count(path.size());
-    for (const PathStep& step : path) {
+    out.count(detail.folded.size());
+    for (const std::int64_t extent : detail.folded) out.number(extent);
+    out.count(detail.path.size());
+    for (const PathStep& step : detail.path) {
       out.byte(static_cast<std::uint8_t>(step.index()));
       if (const auto* name = std::get_if<std::string>(&step)) {
         out.text(*name);
@@ -323,10 +325,11 @@ Bytes encode(const KeyPaths& paths) {
   return out.take();
 }
 
-KeyPaths read_paths(Reader& in) {
-  KeyPaths paths;
+KeyDetails read_details(Reader& in) {
+  KeyDetails details;
   for (std::size_t n = in.entries(); n > 0; --n) {
-    KeyPath& path = paths[in.text()];
+    auto& [path, folded] = details[in.text()];
+    for (std::size_t extents = in.entries(); extents > 0; --extents) folded.push_back(in.number());
     for (std::size_t steps = in.entries(); steps > 0; --steps) {
       if (in.byte() == 0) {
         path.emplace_back(in.text());
@@ -335,7 +338,7 @@ KeyPaths read_paths(Reader& in) {
       }
     }
   }
-  return paths;
+  return details;
 }
 
 /// A cache of decoded parts of plans. The encoded bytes are the key, so equal parts are decoded
@@ -377,7 +380,7 @@ class Decoder {
       const std::int32_t replica = in.small();
       plan.objects.push_back({std::move(key), replica, in.byte() != 0});
     }
-    plan.paths = paths_.read(in, read_paths);
+    plan.details = details_.read(in, read_details);
     if (in.left() != 0) torn("has " + std::to_string(in.left()) + " bytes too many", in.at());
     return plan;
   }
@@ -385,7 +388,7 @@ class Decoder {
  private:
   KnownParts<PlacedOffers> placed_;
   KnownParts<std::vector<TensorForm>> forms_;
-  KnownParts<KeyPaths> paths_;
+  KnownParts<KeyDetails> details_;
   GivenReader given_;
 };
 
@@ -404,7 +407,7 @@ Bytes encode(const LocalPlan& plan) {
     out.number(offer.replica);
     out.byte(offer.plain ? 1 : 0);
   }
-  out.part(encode(*plan.paths));
+  out.part(encode(*plan.details));
   return out.take();
 }
 

@@ -50,7 +50,7 @@ struct LocalPlan {
   std::shared_ptr<const PlacedOffers> placed = std::make_shared<const PlacedOffers>();
   GivenOffers given;
   std::vector<ObjectOffer> objects;
-  std::shared_ptr<const KeyPaths> paths = std::make_shared<const KeyPaths>();
+  std::shared_ptr<const KeyDetails> details = std::make_shared<const KeyDetails>();
   std::uint64_t common_digest = 0;  ///< digest of the common state; must be equal on all ranks
 };
 
@@ -82,9 +82,9 @@ std::uint64_t signature(const Placed& placed);
 /// hashed only once. The fourth returns the hash of a plan, given the hashes of its shared parts.
 std::uint64_t signature(const PlacedOffers& offers);
 std::uint64_t signature(const std::vector<TensorForm>& forms);
-std::uint64_t signature(const KeyPaths& paths);
+std::uint64_t signature(const KeyDetails& details);
 std::uint64_t signature(const LocalPlan& plan, std::uint64_t placed, std::uint64_t forms,
-                        std::uint64_t paths);
+                        std::uint64_t details);
 
 /// Marks a box that is not assigned to any rank.
 inline constexpr GroupRank kNobody{-1};
@@ -108,7 +108,7 @@ struct PlannedObject {
 struct GlobalPlan {
   std::vector<PlannedTensor> tensors;  ///< sorted by key
   std::vector<PlannedObject> objects;  ///< sorted by key
-  std::shared_ptr<const KeyPaths> paths = std::make_shared<const KeyPaths>();
+  std::shared_ptr<const KeyDetails> details = std::make_shared<const KeyDetails>();
   std::vector<std::uint64_t> bytes;  ///< tensor bytes that each group rank writes
   std::uint64_t signature = 0;       ///< signature of all local plans, in group order
 };
@@ -127,7 +127,8 @@ struct GlobalPlan {
 /// and box. Boxes that many ranks could write therefore come last and even out the load.
 ///
 /// Throws COVERAGE_GAP, CHUNK_OVERLAP, EXTENT_MISMATCH, SHAPE_DRIFT, DTYPE_DRIFT,
-/// COMMON_STATE_DIVERGES and LAYOUT_MISMATCH; the errors name the key, the box and the global
+/// COMMON_STATE_DIVERGES, LAYOUT_MISMATCH, and USAGE for
+/// a box that is cut along a folded dimension; the errors name the key, the box and the global
 /// ranks. Throws NO_WRITER if a box or object has neither a replica 0 nor a copy without a number,
 /// and MULTI_WRITER if it has several replicas 0.
 ///

@@ -95,7 +95,7 @@ Structure structure_of(const StateDict& state, GlobalRank self) {
   for (const StructureEntry& entry : structure.entries) {
     sum += mix64(reprise::hash_of(entry.key), entry.hash);
   }
-  if (!state.paths.empty()) sum += signature(state.paths);
+  if (!state.details.empty()) sum += signature(state.details);
   structure.signature =
       mix64(mix64(static_cast<std::uint64_t>(self.value), structure.entries.size()), sum);
   return structure;

@@ -96,7 +96,7 @@ class RankSettler {
   }
 
   bool same(const StoredTensor& a, const StoredTensor& b) {
-    if (a.dtype != b.dtype || logical_shape(a) != logical_shape(b)) return false;
+    if (a.dtype != b.dtype || all_extents(a) != all_extents(b)) return false;
     TensorReader left({checkpoint_, device_, staging_}, a);
     TensorReader right({checkpoint_, device_, staging_}, b);
     const std::size_t width = size_of(a.dtype);

@@ -229,7 +229,9 @@ class Resharder {
     for (const auto& part : parts) {
       items.push_back({.key = old.tensors[part.tensor].key,
                        .dtype = old.tensors[part.tensor].dtype,
-                       .extent = part.box.extent});
+                       .extent = part.box.extent,
+                       .content = {},
+                       .folded = old.tensors[part.tensor].folded});
     }
     ImageOptions image = options_.image;
     image.checksums = Checksums::kCrc32AndSha256;

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "core/geometry/folded_shape.hpp"
 #include "core/geometry/placement.hpp"
 #include "core/reshard/reshard_seamed.hpp"
 
@@ -8,10 +9,10 @@ namespace {
 
 std::vector<Box> cut_boxes(const StoredTensor& tensor, const Cut& cut, const ReshardSeams& seams) {
   const Dims& shape = logical_shape(tensor);
-  if (cut.dim >= shape.size()) {
+  if (cut.dim + (tensor.folded.empty() ? 0 : 1) >= shape.size()) {
     throw Error(Code::kUsage,
-                "a tensor of shape " + to_string(shape) + " can't be split along dimension " +
-                    std::to_string(cut.dim),
+                "a tensor of shape " + shape_text(all_extents(tensor)) +
+                    " can't be split along dimension " + std::to_string(cut.dim),
                 {.key = tensor.key});
   }
   if (cut.parts < 1) throw Error(Code::kUsage, "less than one part", {.key = tensor.key});

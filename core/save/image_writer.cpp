@@ -4,6 +4,7 @@
 #include <atomic>
 #include <exception>
 #include <map>
+#include <tuple>
 #include <utility>
 #include <variant>
 
@@ -100,13 +101,16 @@ namespace {
 
 /// Upper bound for the bytes that a tensor's item has around its elements (head and tail).
 constexpr std::uint64_t kAroundTensor = 2048;
+/// The same for each of its folded dimensions: an extent and a stride.
+constexpr std::uint64_t kAroundFolded = 24;
 
 std::uint64_t expected_bytes(const std::vector<ImageItem>& items) {
   std::uint64_t sum = 0;
   for (const auto& item : items) {
     sum += item.content.size();
     if (!item.content.empty()) continue;
-    sum += static_cast<std::uint64_t>(volume(item.extent)) * size_of(item.dtype) + kAroundTensor;
+    sum += static_cast<std::uint64_t>(volume(item.extent)) * size_of(item.dtype) + kAroundTensor +
+           kAroundFolded * item.folded.size();
   }
   return sum;
 }
@@ -185,10 +189,10 @@ class ImageWriter::Filler {
   }
 
   /// Returns the item's length.
-  std::uint64_t tensor(std::size_t item, DType dtype, const Dims& extent) {
-    const auto layout = layout_of(dtype, extent);
+  std::uint64_t tensor(std::size_t item, const ImageItem& form) {
+    const auto layout = layout_of(form);
     bytes(layout->head());
-    const std::uint64_t width = size_of(dtype);
+    const std::uint64_t width = size_of(form.dtype);
     const std::uint64_t total = layout->data_bytes() / width;
     for (std::uint64_t begin = 0; begin < total;) {
       const std::uint64_t count = std::min<std::uint64_t>(total - begin, room(width) / width);
@@ -224,10 +228,11 @@ class ImageWriter::Filler {
   }
 
   /// Caches layouts, because a state has many tensors of few shapes.
-  std::shared_ptr<const TensorItemLayout> layout_of(DType dtype, const Dims& extent) {
+  std::shared_ptr<const TensorItemLayout> layout_of(const ImageItem& item) {
     if (layouts_.size() == kLayoutsMax) layouts_.clear();
-    auto& layout = layouts_[{dtype, extent}];
-    if (!layout) layout = std::make_shared<const TensorItemLayout>(dtype, extent);
+    auto& layout = layouts_[{item.dtype, item.extent, item.folded}];
+    if (!layout)
+      layout = std::make_shared<const TensorItemLayout>(item.dtype, item.extent, item.folded);
     return layout;
   }
 
@@ -235,7 +240,8 @@ class ImageWriter::Filler {
 
   ImageWriter& writer_;
   ContentSource& source_;
-  std::map<std::pair<DType, Dims>, std::shared_ptr<const TensorItemLayout>> layouts_;
+  std::map<std::tuple<DType, Dims, FoldedExtents>, std::shared_ptr<const TensorItemLayout>>
+      layouts_;
   std::shared_ptr<Batch> batch_;
   std::uint64_t offset_ = 0;
 };
@@ -273,7 +279,7 @@ void ImageWriter::fill(Filler& filler) {
       filler.bytes(item.content);
       item.content = {};
     } else {
-      range.size = filler.tensor(i, item.dtype, item.extent);
+      range.size = filler.tensor(i, item);
     }
     written_.ranges.push_back(range);
     written_.bytes += range.size;

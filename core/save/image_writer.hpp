@@ -34,8 +34,9 @@ namespace reprise {
 struct ImageItem {
   std::string key;
   DType dtype = DType::kFloat32;
-  Dims extent;    ///< extent of the chunk
-  Bytes content;  ///< encoded object; empty for a tensor
+  Dims extent;                ///< extent of the chunk
+  Bytes content;              ///< encoded object; empty for a tensor
+  FoldedExtents folded = {};  ///< see StoredTensor
 };
 
 /// Supplies the elements of tensors.

@@ -107,8 +107,11 @@ WriteShare share_of(const GlobalPlan& plan, GroupRank rank, const StateDict& sta
     for (std::size_t c = 0; c < tensor.owners.size(); ++c) {
       if (tensor.owners[c] != rank) continue;
       const Box& box = (*tensor.boxes)[c];
-      share.items.push_back(
-          {.key = tensor.key, .dtype = tensor.dtype, .extent = box.extent, .content = {}});
+      share.items.push_back({.key = tensor.key,
+                             .dtype = tensor.dtype,
+                             .extent = box.extent,
+                             .content = {},
+                             .folded = folded_of(*plan.details, tensor.key)});
       share.origins.push_back(leaves.find(tensor.key, box));
     }
   }

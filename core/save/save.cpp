@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <functional>
+#include <iterator>
 #include <thread>
 #include <utility>
 
@@ -110,6 +111,7 @@ struct Save::State {
   RankWrite write;  ///< destroyed before `end`, because `end` holds the locks
   bool committed = false;
   bool refuses_unequal = false;
+  bool compares_tensors = false;
   std::vector<UnequalCopy> unequal = {};
   std::optional<Error> failed = {};  ///< error of a failed save; never cleared, same on all ranks
 
@@ -162,8 +164,11 @@ struct Save::State {
   void compare_copies(const std::vector<Staged>& all, const StateDict& state) {
     std::uint64_t sum = 0;
     for (const Staged& one : all) sum += one.copies;
-    if (sum == 0) return;
-    unequal = unequal_copies(*group, plan(), state);
+    if (sum != 0) unequal = unequal_copies(*group, plan(), state);
+    if (compares_tensors) {
+      auto more = unequal_tensors(ports.device, *group, plan(), state);
+      std::move(more.begin(), more.end(), std::back_inserter(unequal));
+    }
     for (const UnequalCopy& copy : unequal) {
       if (refuses_unequal) {
         throw Error(Code::kCommonStateDiverges, line_of(copy),
@@ -283,7 +288,8 @@ Save begin_save(const Ports& given, std::shared_ptr<Communicator> group, const S
                   .slot = context.plan,
                   .end = SaveCommit(ports, group, seams, target_of(options, context)),
                   .write = RankWrite(ports, seams),
-                  .refuses_unequal = options.unequal == UnequalCopies::kRefused});
+                  .refuses_unequal = options.unequal == UnequalCopies::kRefused,
+                  .compares_tensors = options.compare_tensors});
   Save::State& own = *started;
   own.make_plan(state, context.writes);
   own.settle([&] {

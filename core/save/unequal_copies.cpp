@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <utility>
 
 #include "core/agree/agreement.hpp"
 #include "core/agree/peer_wire.hpp"
 #include "core/base/hash.hpp"
 #include "core/base/print.hpp"
+#include "core/save/leaf_source.hpp"
 
 namespace reprise {
 namespace {
@@ -26,6 +28,42 @@ void each_copy(const GlobalPlan& plan, const StateDict& state, const Visit& visi
     const auto leaf = own.find(plan.objects[i].key);
     if (leaf != own.end()) visit(i, hash_of(leaf->second->value));
   }
+}
+
+/// A box, by the positions of its tensor in the plan and of itself in the tensor.
+using PlannedBox = std::pair<std::uint32_t, std::uint32_t>;
+
+/// Returns a hash of the elements of each box of this rank that is in the plan.
+std::map<PlannedBox, std::uint64_t> hashes_of_boxes(Device& device, const GlobalPlan& plan,
+                                                    const StateDict& state) {
+  std::map<PlannedBox, std::uint64_t> hashes;
+  constexpr std::size_t kStep = std::size_t{1} << 20U;
+  const StagingMemory staging = device.staging(kStep);
+  for (const TensorLeaf& leaf : state.tensors) {
+    const auto tensor = std::lower_bound(
+        plan.tensors.begin(), plan.tensors.end(), leaf.key,
+        [](const PlannedTensor& one, const std::string& key) { return one.key < key; });
+    if (tensor == plan.tensors.end() || tensor->key != leaf.key) continue;
+    const std::size_t width = size_of(leaf.dtype);
+    const auto elements_at_once = static_cast<std::int64_t>(kStep / width);
+    for (const Piece& piece : leaf.pieces) {
+      const auto box = std::lower_bound(tensor->boxes->begin(), tensor->boxes->end(), piece.box);
+      if (box == tensor->boxes->end() || !(*box == piece.box)) continue;
+      const auto source = leaf_source(device, {{&leaf, &piece}});
+      std::uint64_t hash = 0;
+      const std::int64_t end = piece.box.elements();
+      for (std::int64_t begin = 0; begin < end; begin += elements_at_once) {
+        const std::int64_t last = std::min(begin + elements_at_once, end);
+        const MutableByteSpan part(staging.get(), static_cast<std::size_t>(last - begin) * width);
+        source->fill(0, begin, last, part);
+        source->settle();
+        hash = mix64(hash, hash_of(ByteSpan(part)));
+      }
+      hashes[{static_cast<std::uint32_t>(tensor - plan.tensors.begin()),
+              static_cast<std::uint32_t>(box - tensor->boxes->begin())}] = hash;
+    }
+  }
+  return hashes;
 }
 
 }  // namespace
@@ -67,7 +105,7 @@ std::vector<UnequalCopy> unequal_copies(Communicator& group, const GlobalPlan& p
     const auto& of_owner = hashes.at(static_cast<std::size_t>(object.owner.value));
     const auto written = of_owner.find(i);
     if (written == of_owner.end()) continue;
-    UnequalCopy copy{object.key, group.group().member(object.owner).value, {}};
+    UnequalCopy copy{object.key, {}, group.group().member(object.owner).value, {}};
     for (std::size_t r = 0; r < hashes.size(); ++r) {
       const auto held = hashes[r].find(i);
       if (held == hashes[r].end() || held->second == written->second) continue;
@@ -79,10 +117,51 @@ std::vector<UnequalCopy> unequal_copies(Communicator& group, const GlobalPlan& p
   return found;
 }
 
+std::vector<UnequalCopy> unequal_tensors(Device& device, Communicator& group,
+                                         const GlobalPlan& plan, const StateDict& state) {
+  const auto all = agree_on(group, [&] {
+    Bytes wire;
+    for (const auto& [box, hash] : hashes_of_boxes(device, plan, state)) {
+      append_le(wire, box.first);
+      append_le(wire, box.second);
+      append_le(wire, hash);
+    }
+    return wire;
+  });
+  std::map<PlannedBox, std::map<GroupRank, std::uint64_t>> held;
+  for (std::size_t r = 0; r < all.size(); ++r) {
+    PeerWire wire(all[r], "a list of boxes");
+    while (!wire.empty()) {
+      const auto tensor = wire.number<std::uint32_t>();
+      const auto box = wire.number<std::uint32_t>();
+      if (tensor >= plan.tensors.size() || box >= plan.tensors[tensor].boxes->size()) {
+        wire.refuse("names a box that is not planned");
+      }
+      held[{tensor, box}][{static_cast<std::int32_t>(r)}] = wire.number<std::uint64_t>();
+    }
+  }
+  std::vector<UnequalCopy> found;
+  for (const auto& [box, hashes] : held) {
+    const PlannedTensor& tensor = plan.tensors[box.first];
+    const GroupRank owner = tensor.owners[box.second];
+    const auto written = hashes.find(owner);
+    if (written == hashes.end()) continue;
+    UnequalCopy copy{
+        tensor.key, (*tensor.boxes)[box.second].offset, group.group().member(owner).value, {}};
+    for (const auto& [rank, hash] : hashes) {
+      if (hash != written->second) copy.holders.push_back(group.group().member(rank).value);
+    }
+    std::sort(copy.holders.begin(), copy.holders.end());
+    if (!copy.holders.empty()) found.push_back(std::move(copy));
+  }
+  return found;
+}
+
 std::string line_of(const UnequalCopy& copy) {
-  return "key " + copy.key + ": the copy of rank " + std::to_string(copy.writer) +
-         " is saved, but " + (copy.holders.size() == 1 ? "rank " : "ranks ") +
-         join(copy.holders, " ") + (copy.holders.size() == 1 ? " holds" : " hold") +
+  return "key " + copy.key + (copy.offset.empty() ? "" : " at " + to_string(copy.offset)) +
+         ": the copy of rank " + std::to_string(copy.writer) + " is saved, but " +
+         (copy.holders.size() == 1 ? "rank " : "ranks ") + join(copy.holders, " ") +
+         (copy.holders.size() == 1 ? " holds" : " hold") +
          " something else; if each rank has its own value, give each its own key";
 }
 

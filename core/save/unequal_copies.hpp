@@ -1,12 +1,13 @@
 #pragma once
-// Compares the copies of objects that ranks hold. Only one copy of each is written, so what differs
-// on another rank would be lost without a word.
+// Compares the copies of objects and of boxes that ranks hold. Only one copy of each is written, so
+// what differs on another rank would be lost without a word.
 
 #include <cstdint>
 #include <vector>
 
 #include "core/plan/save_plan.hpp"
 #include "core/state/state_dict.hpp"
+#include "reprise/device.hpp"
 #include "reprise/fabric.hpp"
 #include "reprise/save.hpp"
 
@@ -21,6 +22,11 @@ std::uint64_t part_of_copies(const GlobalPlan& plan, GroupRank self, const State
 /// Collective, for copies whose sum is not 0. Returns the objects whose copies differ, by key.
 std::vector<UnequalCopy> unequal_copies(Communicator& group, const GlobalPlan& plan,
                                         const StateDict& state);
+
+/// Collective. Returns the boxes of tensors whose copies differ, by key and box. Reads all boxes of
+/// all ranks.
+std::vector<UnequalCopy> unequal_tensors(Device& device, Communicator& group,
+                                         const GlobalPlan& plan, const StateDict& state);
 
 /// Returns a line that names the key and the ranks.
 std::string line_of(const UnequalCopy& copy);

@@ -1,5 +1,6 @@
 #include "core/state/catalog.hpp"
 
+#include "core/geometry/folded_shape.hpp"
 #include "core/state/by_key.hpp"
 #include "reprise/error.hpp"
 
@@ -33,6 +34,10 @@ std::string_view name_of(const StoredObject& object) {
 
 const Dims& logical_shape(const StoredTensor& tensor) {
   return tensor.original_shape.empty() ? tensor.shape : tensor.original_shape;
+}
+
+std::vector<std::int64_t> all_extents(const StoredTensor& tensor) {
+  return unfolded(logical_shape(tensor), tensor.folded);
 }
 
 std::vector<Piece> pieces_of(const StoredTensor& tensor, const StoredChunk& chunk) {

@@ -61,6 +61,9 @@ struct StoredTensor {
   /// such a tensor, `shape` consists of the fragmentation counts followed by a flat length. For any
   /// other tensor, `original_shape` has no dimensions.
   Dims original_shape;
+  /// Extents that the last dimension of `shape` stands for, if the tensor has more than kMaxNdim
+  /// dimensions; no chunk is cut along those.
+  FoldedExtents folded = {};
   TensorTraits traits = {};
   /// Position among all keys of the metadata. Tensors and objects are counted together.
   std::uint32_t place = 0;
@@ -82,6 +85,9 @@ std::string_view name_of(const StoredObject& object);
 
 /// Returns the tensor's shape as a job knows it: original_shape if it is set, otherwise shape.
 const Dims& logical_shape(const StoredTensor& tensor);
+
+/// Returns all dimensions of the tensor as a job knows it, those that are folded among them.
+std::vector<std::int64_t> all_extents(const StoredTensor& tensor);
 
 /// Returns a chunk's part of the logical tensor as pieces of the chunk's row-major payload. A plain
 /// chunk is a single piece. A flattened chunk has one piece for each box in its range. Throws

@@ -63,8 +63,17 @@ struct ObjectLeaf {
   bool is_plain() const { return grid.empty(); }
 };
 
-/// Paths by key. Keys at the top have none.
-using KeyPaths = std::map<std::string, KeyPath>;
+/// What is stored of a key besides its tensor or object. Ranks that hold the key say the same.
+struct KeyDetail {
+  KeyPath path = {};          ///< where it belongs in a nested state dict; empty: at the top
+  FoldedExtents folded = {};  ///< of a tensor of more than kMaxNdim dimensions
+
+  friend bool operator==(const KeyDetail&, const KeyDetail&) = default;
+};
+/// Details by key. Most keys have none.
+using KeyDetails = std::map<std::string, KeyDetail>;
+/// Returns the extents that a key's last dimension stands for; empty if it stands for itself.
+const FoldedExtents& folded_of(const KeyDetails& details, const std::string& key);
 
 /// A rank's leaves. Keys are unique among tensors and unique among objects.
 struct StateDict {
@@ -72,8 +81,7 @@ struct StateDict {
   std::vector<ObjectLeaf> objects;
   /// A dict that is the same on all ranks. It is written once. None: nothing of the kind is saved.
   Value common = Dict{};
-  /// Where keys belong in the nested state dict of a Python job.
-  KeyPaths paths = {};
+  KeyDetails details = {};
 };
 
 /// Returns a key such as "rng_state/shard_0.1_2.4".

@@ -6,13 +6,73 @@
 #include <string_view>
 #include <utility>
 
-#include "driver/trace/perfetto_fields.hpp"
 #include "driver/trace/proto_writer.hpp"
 #include "driver/trace/slice_tracks.hpp"
 #include "sim/fibers/scheduler.hpp"
 
 namespace reprise::driver {
 namespace {
+
+// Numbers of the fields of Perfetto's trace format that we write. A file is one Trace message:
+//
+//   Trace             protos/perfetto/trace/trace.proto
+//   TracePacket       protos/perfetto/trace/trace_packet.proto
+//   TrackDescriptor   protos/perfetto/trace/track_event/track_descriptor.proto
+//   ProcessDescriptor protos/perfetto/trace/track_event/process_descriptor.proto
+//   TrackEvent        protos/perfetto/trace/track_event/track_event.proto
+//   DebugAnnotation   protos/perfetto/trace/track_event/debug_annotation.proto
+//
+// of https://github.com/google/perfetto. Such numbers never change once they are in use.
+namespace perfetto {
+
+namespace trace {
+constexpr std::uint32_t kPacket = 1;
+}  // namespace trace
+
+namespace packet {
+constexpr std::uint32_t kTimestamp = 8;  // in ns
+constexpr std::uint32_t kSequenceId = 10;
+constexpr std::uint32_t kTrackEvent = 11;
+constexpr std::uint32_t kTrackDescriptor = 60;
+}  // namespace packet
+
+namespace track {
+constexpr std::uint32_t kUuid = 1;
+constexpr std::uint32_t kName = 2;
+constexpr std::uint32_t kProcess = 3;
+constexpr std::uint32_t kParentUuid = 5;
+constexpr std::uint32_t kChildOrdering = 11;
+constexpr std::uint32_t kSiblingOrderRank = 12;
+
+constexpr std::uint64_t kChildrenOrderedByRank = 3;  // EXPLICIT of kChildOrdering
+}  // namespace track
+
+namespace process {
+constexpr std::uint32_t kPid = 1;
+constexpr std::uint32_t kName = 6;
+}  // namespace process
+
+namespace event {
+constexpr std::uint32_t kAnnotation = 4;
+constexpr std::uint32_t kType = 9;
+constexpr std::uint32_t kTrackUuid = 11;
+constexpr std::uint32_t kCategory = 22;
+constexpr std::uint32_t kName = 23;
+constexpr std::uint32_t kFlowId = 47;  // fixed64
+
+constexpr std::uint64_t kSliceBegin = 1;  // values of kType
+constexpr std::uint64_t kSliceEnd = 2;
+constexpr std::uint64_t kInstant = 3;
+}  // namespace event
+
+namespace annotation {
+constexpr std::uint32_t kBool = 2;
+constexpr std::uint32_t kUint = 3;
+constexpr std::uint32_t kString = 6;
+constexpr std::uint32_t kName = 10;
+}  // namespace annotation
+
+}  // namespace perfetto
 
 namespace event = perfetto::event;
 

@@ -50,16 +50,18 @@ enum class ReadBack : std::uint8_t {
   kNever,
 };
 
-/// What a save does if ranks hold copies of an object, or of bytes, and these are not the same.
-/// Only one copy is written, so what the other ranks hold is lost. Tensors are not compared.
+/// What a save does if ranks hold copies of an object, of bytes, or (SaveOptions::compare_tensors)
+/// of a box of a tensor, and these are not the same. Only one copy is written, so what the other
+/// ranks hold is lost.
 enum class UnequalCopies : std::uint8_t {
   kReported,  ///< in SaveResult::unequal and SaveResult::log
   kRefused,   ///< throws COMMON_STATE_DIVERGES before anything is visible
 };
 
-/// An object of which ranks hold copies that are not the same.
+/// An object, or a box of a tensor, of which ranks hold copies that are not the same.
 struct UnequalCopy {
   std::string key;                    ///< as stored
+  Dims offset = {};                   ///< of the box; of an object none
   std::int32_t writer = 0;            ///< rank whose copy is written
   std::vector<std::int32_t> holders;  ///< ranks that hold another one, ascending
 };
@@ -102,6 +104,9 @@ struct SaveOptions {
   /// same, which ranks compare in each save. Empty: no plan is kept.
   std::string structure = "state";
   UnequalCopies unequal = UnequalCopies::kReported;
+  /// If true, copies of the boxes of tensors are compared, too. Each rank then reads all of its
+  /// memory once more, and the ranks exchange 16 bytes for each box that a rank holds.
+  bool compare_tensors = false;
   /// Stream of the job's device on which the state was computed: a cudaStream_t. Null: the stream
   /// of the device. Not the same on all ranks.
   void* stream = nullptr;

@@ -37,6 +37,9 @@ struct SocketOptions {
   std::string bind = "127.0.0.1";
   /// Longest time until all ranks have come and are connected.
   std::chrono::nanoseconds deadline = std::chrono::minutes(5);
+  /// Asked while this rank waits for the others to come; if it returns true, INTERRUPTED is thrown.
+  /// socket_job() asks JobOptions::interrupted if this is null.
+  std::function<bool()> interrupted = {};
 };
 
 /// Returns a fabric over `size` processes. The call is collective over them. It throws USAGE for

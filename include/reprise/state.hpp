@@ -135,6 +135,14 @@ class State {
   void add(const std::string& key, DType dtype, const Dims& shape,
            std::span<const TensorPart> parts, std::int32_t replica = kAnyCopy);
 
+  /// Says that the last of a tensor's kMaxNdim dimensions stands for several, which have these
+  /// extents and lie together in memory. This is how a tensor of more than kMaxNdim dimensions is
+  /// added; torch reads it with all of them. No part may be cut along the last dimension (USAGE on
+  /// all ranks when it is saved). A load wants a tensor with the same extents. Throws NOT_FOUND if
+  /// there is no tensor with that key; USAGE if it has another number of dimensions, or if its last
+  /// extent is not the product of these, of which there are at least two.
+  void set_folded(const std::string& key, FoldedExtents extents);
+
   /// Adds bytes that are stored as they are, under their key alone, and given back by a load. The
   /// key may be any text, but not that of a tensor. This is how torch stores what is no tensor; the
   /// bytes are then what torch.save writes. Ranks with the same key hold copies, of which one is

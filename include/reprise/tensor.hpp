@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "reprise/types.hpp"
 
@@ -112,12 +113,17 @@ class Dims {
   std::size_t size_ = 0;
 };
 
+/// Extents of the dimensions for which the last one of a tensor's Dims stands, if the tensor has
+/// more than kMaxNdim; see State::set_folded. Empty if it stands for itself.
+using FoldedExtents = std::vector<std::int64_t>;
+
 /// Returns the product of the extents; 1 if there are no dimensions. The extents must be validated
 /// already.
 std::int64_t volume(const Dims& extents);
 /// Returns the product of untrusted extents. Returns nothing if one is negative or the product does
 /// not fit in an int64.
 std::optional<std::int64_t> checked_volume(const Dims& extents);
+std::optional<std::int64_t> checked_volume(std::span<const std::int64_t> extents);
 
 /// Returns row-major strides in elements. As in PyTorch, an extent of 0 counts as 1, so extents (0,
 /// 7) have strides (7, 1).

@@ -16,6 +16,7 @@ namespace {
 
 constexpr int kReadmeLinesMax = 40;
 constexpr std::size_t kUnitsMax = 32;
+constexpr std::size_t kSmallUnit = 35;  // lines
 /// Every folder may include the public headers, in the same way as an outside program does.
 constexpr const char* kPublicFolder = "include/reprise";
 constexpr const char* kPublicIncludes = "reprise";
@@ -338,6 +339,32 @@ std::vector<Finding> check_rooms(const std::vector<SourceFile>& tree) {
                         .line = 0,
                         .what = "holds " + std::to_string(all.size()) + " units side by side, " +
                                 std::to_string(kUnitsMax) + " at most: part it by nouns"});
+  }
+  return findings;
+}
+
+std::vector<Finding> check_small_units(const std::vector<SourceFile>& tree) {
+  std::map<std::string, std::size_t> lines;           // by unit
+  std::map<std::string, std::set<std::string>> users;  // units by the unit that they include
+  const auto unit_of = [](const std::string& path) { return path.substr(0, path.rfind('.')); };
+  for (const auto& file : tree) {
+    if (!is_code(file.path)) continue;
+    const std::string own = unit_of(file.path);
+    lines[own] += static_cast<std::size_t>(std::ranges::count(file.text, '\n'));
+    for_each_line(file.text, [&](int, std::string_view line) {
+      const std::string used = unit_of(std::string(parse_include(line).name));
+      if (used != own) users[used].insert(own);
+    });
+  }
+  std::vector<Finding> findings;
+  for (const auto& [unit, all] : users) {
+    const auto found = lines.find(unit);
+    const bool ours = found != lines.end() && !unit.starts_with("include/");
+    if (!ours || found->second > kSmallUnit || all.size() != 1) continue;
+    findings.push_back({.path = unit,
+                        .line = 0,
+                        .what = "has " + std::to_string(found->second) + " lines, and only " +
+                                *all.begin() + " uses it: make it a part of that"});
   }
   return findings;
 }

@@ -63,4 +63,7 @@ std::vector<Finding> check_pages(const std::vector<SourceFile>& tree);
 // Checks that no folder has too many units (a source with its header) for a reader to survey.
 std::vector<Finding> check_rooms(const std::vector<SourceFile>& tree);
 
+// Checks that no unit is so small, and used by one file alone, that it is better a part of that.
+std::vector<Finding> check_small_units(const std::vector<SourceFile>& tree);
+
 }  // namespace reprise::layers

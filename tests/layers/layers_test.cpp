@@ -37,6 +37,10 @@ TEST(Tree, links_of_pages_lead_somewhere) { EXPECT_TRUE(none(check_pages(tree())
 
 TEST(Tree, no_folder_has_too_many_files_side_by_side) { EXPECT_TRUE(none(check_rooms(tree()))); }
 
+TEST(Tree, what_one_file_uses_and_is_small_is_part_of_it) {
+  EXPECT_TRUE(none(check_small_units(tree())));
+}
+
 // ---------------------------------------------------------------- tests of the checker itself
 
 const LayerTable kSmallTable = {
@@ -173,6 +177,19 @@ TEST(Checker, finds_a_folder_with_too_many_files) {
   files.push_back({"a/32.hpp", ""});
   ASSERT_EQ(check_rooms(files).size(), 1U);
   EXPECT_EQ(check_rooms(files)[0].path, "a");
+}
+
+TEST(Checker, finds_a_small_unit_that_one_file_uses) {
+  std::vector<SourceFile> files = {{"a/x.hpp", std::string(20, '\n')},
+                                   {"a/x.cpp", "#include \"a/x.hpp\"\n"},
+                                   {"b/y.cpp", "#include \"a/x.hpp\"\n"}};
+  ASSERT_EQ(check_small_units(files).size(), 1U);
+  EXPECT_EQ(check_small_units(files)[0].path, "a/x");
+  files.push_back({"b/z.cpp", "#include \"a/x.hpp\"\n"});
+  EXPECT_TRUE(none(check_small_units(files))) << "two use it";
+  files.pop_back();
+  files.push_back({"a/x.cu", std::string(20, '\n')});
+  EXPECT_TRUE(none(check_small_units(files))) << "it is not small";
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <sys/random.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -42,12 +43,35 @@ Hello hello_of(const SocketOptions& options, const Reception& reception) {
           .address = reception.address()};
 }
 
-/// Pauses, but not beyond `end`. Returns false if the time is over.
-bool pause(Instant end) {
-  const Instant next = from_now(kPause);
-  std::this_thread::sleep_until(std::min(next, end));
-  return next < end;
-}
+/// Longest time for which a rank waits without asking if the job is to stop.
+constexpr auto kLook = milliseconds(100);
+
+/// What ends the wait for other ranks.
+class Patience {
+ public:
+  Patience(Instant end, const std::function<bool()>& interrupted)
+      : end_(end), interrupted_(interrupted) {}
+
+  /// Returns false if the time is over. Throws INTERRUPTED if the job is to stop.
+  bool lasts() const {
+    if (interrupted_ && interrupted_()) {
+      throw Error(Code::kInterrupted, "told to stop while waiting for other ranks to join");
+    }
+    return std::chrono::steady_clock::now() < end_;
+  }
+  /// Pauses, and then returns what lasts() does.
+  bool pause() const {
+    std::this_thread::sleep_until(std::min(from_now(kPause), end_));
+    return lasts();
+  }
+  Instant end() const { return end_; }
+  /// Returns when to ask again.
+  Instant next_look() const { return std::min(end_, from_now(kLook)); }
+
+ private:
+  Instant end_;
+  const std::function<bool()>& interrupted_;
+};
 
 /// Sends all of it, or gives up after a while.
 void send_all(const Socket& socket, FrameQueue& queue) {
@@ -74,10 +98,10 @@ class Gathering {
     addresses_[own.rank.value] = own.address;
   }
 
-  Session run(Instant end) {
+  Session run(const Patience& patience) {
     while (addresses_.size() < static_cast<std::size_t>(own_.size)) {
-      if (std::chrono::steady_clock::now() >= end) throw Error(Code::kDeadline, missing());
-      wait(end);
+      if (!patience.lasts()) throw Error(Code::kDeadline, missing());
+      wait(patience);
       for (auto& arrival : reception_.arrivals()) receive(std::move(arrival));
     }
     Session session{.key = new_key(), .addresses = {}};
@@ -94,14 +118,13 @@ class Gathering {
  private:
   /// Waits until somebody comes. Who has come says nothing more, so what can be read from it is its
   /// end.
-  void wait(Instant end) const {
+  void wait(const Patience& patience) const {
     std::vector<pollfd> watched;
     for (const auto& [rank, socket] : waiting_) {
       watched.push_back({.fd = socket.get(), .events = POLLIN, .revents = 0});
     }
     reception_.watch(watched);
-    constexpr auto kLook = milliseconds(500);  // at guests that say nothing
-    poll_until(watched, std::min(end, from_now(kLook)));
+    poll_until(watched, patience.next_look());  // guests that say nothing are looked at then
     auto one = watched.begin();
     for (const auto& [rank, socket] : waiting_) {
       if ((one++)->revents == 0) continue;
@@ -143,10 +166,10 @@ class Gathering {
   std::map<std::int32_t, Socket> waiting_;
 };
 
-Session gather(const Hello& own, Reception& reception, Instant end) {
+Session gather(const Hello& own, Reception& reception, const Patience& patience) {
   Gathering gathering(own, reception);
   try {
-    return gathering.run(end);
+    return gathering.run(patience);
   } catch (const std::exception& caught) {
     gathering.tell({.refused = error_from(caught), .session = {}});
     throw;
@@ -172,13 +195,14 @@ Socket try_connect(const HostPort& place, Instant end) {
   return {};
 }
 
-Answer hear(const Socket& socket, const std::string& where, Instant end) {
+Answer hear(const Socket& socket, const std::string& where, const Patience& patience) {
   FrameReader reader;
   for (;;) {
     switch (reader.read(socket)) {
       case FrameReader::State::kWaiting: {
         pollfd ready = {.fd = socket.get(), .events = POLLIN, .revents = 0};
-        if (poll_until({&ready, 1}, end) && std::chrono::steady_clock::now() < end) continue;
+        poll_until({&ready, 1}, patience.next_look());
+        if (patience.lasts()) continue;
         throw Error(Code::kDeadline, "rank 0 at " + where +
                                          " did not answer in time; it is waiting for other ranks");
       }
@@ -198,35 +222,35 @@ Answer hear(const Socket& socket, const std::string& where, Instant end) {
   }
 }
 
-Answer join(const Hello& own, const std::string& where, Instant end) {
+Answer join(const Hello& own, const std::string& where, const Patience& patience) {
   const HostPort place = host_port_of(where);
   for (;;) {
-    const Socket socket = try_connect(place, end);
+    const Socket socket = try_connect(place, patience.end());
     if (socket.is_open()) {
       send_text(socket, FrameKind::kJoin, encode(own));
-      return hear(socket, where, end);
+      return hear(socket, where, patience);
     }
-    if (!pause(end)) throw Error(Code::kDeadline, "rank 0 does not listen at " + where);
+    if (!patience.pause()) throw Error(Code::kDeadline, "rank 0 does not listen at " + where);
   }
 }
 
 // ---------------------------------------------------------------- by a store of keys
 
 std::string take(const KeyStore& store, const std::string& key, const std::string& what,
-                 Instant end) {
+                 const Patience& patience) {
   for (;;) {
     if (auto value = store.get(key)) return std::move(*value);
-    if (!pause(end)) throw Error(Code::kDeadline, what + " did not join in time");
+    if (!patience.pause()) throw Error(Code::kDeadline, what + " did not join in time");
   }
 }
 
 Answer answer_from(const Hello& own, const KeyStore& store, const std::string& prefix,
-                   Instant end) {
+                   const Patience& patience) {
   Answer answer{.refused = {}, .session = {.key = new_key(), .addresses = {}}};
   try {
     for (std::int32_t rank = 0; rank < own.size; ++rank) {
       const std::string name = "rank " + std::to_string(rank);
-      const auto hello = decode_hello(take(store, prefix + std::to_string(rank), name, end));
+      const auto hello = decode_hello(take(store, prefix + std::to_string(rank), name, patience));
       if (!hello) {
         throw Error(Code::kUsage, "the store has something else in the place of " + name);
       }
@@ -241,15 +265,15 @@ Answer answer_from(const Hello& own, const KeyStore& store, const std::string& p
 }
 
 /// Each rank leaves its hello. Rank 0 takes them all and leaves one answer for all.
-Answer meet_by(const KeyStore& store, const Hello& own, Instant end) {
+Answer meet_by(const KeyStore& store, const Hello& own, const Patience& patience) {
   const std::string prefix = "reprise/" + own.job + "/";
   store.put(prefix + std::to_string(own.rank.value), encode(own));
   if (own.rank == GlobalRank{0}) {
-    Answer answer = answer_from(own, store, prefix, end);
+    Answer answer = answer_from(own, store, prefix, patience);
     store.put(prefix + "answer", encode(answer));
     return answer;
   }
-  auto answer = decode_answer(take(store, prefix + "answer", "the answer of rank 0", end));
+  auto answer = decode_answer(take(store, prefix + "answer", "the answer of rank 0", patience));
   if (!answer)
     throw Error(Code::kUsage, "the store has something else in the place of rank 0's answer");
   return std::move(*answer);
@@ -259,9 +283,11 @@ Answer meet_by(const KeyStore& store, const Hello& own, Instant end) {
 
 Session meet(const SocketOptions& options, Reception& reception, Instant end) {
   const Hello own = hello_of(options, reception);
+  const Patience patience(end, options.interrupted);
   const bool by_address = !options.address.empty();
-  if (by_address && options.rank == 0) return gather(own, reception, end);
-  Answer answer = by_address ? join(own, options.address, end) : meet_by(options.store, own, end);
+  if (by_address && options.rank == 0) return gather(own, reception, patience);
+  Answer answer =
+      by_address ? join(own, options.address, patience) : meet_by(options.store, own, patience);
   if (answer.refused) throw Error(*answer.refused);
   const auto& addresses = answer.session.addresses;
   if (addresses.size() != static_cast<std::size_t>(own.size)) {

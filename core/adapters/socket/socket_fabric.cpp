@@ -122,7 +122,9 @@ std::shared_ptr<Fabric> socket_fabric(const SocketOptions& ranks,
 
 Job socket_job(const std::string& root, const SocketOptions& ranks, const JobOptions& options) {
   JobPorts ports = local_ports(root, options);
-  const auto fabric = made_fabric(ranks, options.deadline);
+  SocketOptions joining = ranks;
+  if (!joining.interrupted) joining.interrupted = options.interrupted;
+  const auto fabric = made_fabric(joining, options.deadline);
   fabric->ask(options.interrupted);
   ports.fabric = fabric;
   if (options.data) ports.data = options.data(ports.fabric);

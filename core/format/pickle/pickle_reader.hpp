@@ -59,8 +59,8 @@ struct PickledValue {
 
 /// Reads the pickle of a bytes item. If `storages` is null, tensors make the item opaque. Throws
 /// TORN_FILE (malformed or truncated), REFUSED_NAME, LIMIT, UNSUPPORTED (an opcode that is not
-/// allowed here, or more than kMaxNdim dimensions), and EXTENT_MISMATCH (a view that exceeds its
-/// storage).
+/// allowed here, or a tensor of more than kMaxNdim dimensions), and EXTENT_MISMATCH (a view that
+/// exceeds its storage).
 PickledValue decode_value(ByteSpan pickle, const PickleSource& where, StorageSource* storages);
 /// Reads as above, and sets `end` to the position after the pickle's STOP.
 PickledValue decode_value(ByteSpan pickle, const PickleSource& where, StorageSource* storages,
@@ -76,6 +76,7 @@ struct TensorDescription {
   std::int64_t storage_offset = 0;
   Dims shape;
   Dims strides;
+  FoldedExtents folded;  ///< of more than kMaxNdim dimensions
   bool requires_grad = false;
   SignFlips flips;  ///< flips of a lazy conjugated or negated view, not yet applied to the elements
 
@@ -85,7 +86,8 @@ struct TensorDescription {
 };
 
 /// Reads the pickle of a tensor item. Throws the same errors as decode_value, and UNSUPPORTED for
-/// sparse or quantized tensors and unknown dtypes.
+/// sparse or quantized tensors, unknown dtypes, and more than kMaxNdim dimensions that do not lie
+/// together in memory, so that they can't be folded.
 TensorDescription decode_tensor(ByteSpan pickle, const PickleSource& where);
 
 /// Copies the tensor's elements from its storage. The result is contiguous and row-major. Throws

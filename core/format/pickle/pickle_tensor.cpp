@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "core/geometry/folded_shape.hpp"
 #include "core/geometry/piece.hpp"
 #include "reprise/error.hpp"
 
@@ -57,7 +58,8 @@ class TensorReader {
   /// Reads a storage. `dtype` is kNoNode if the storage's class implies the dtype.
   void read_storage(NodeId node, NodeId dtype, TensorDescription& tensor);
   DType dtype_of(NodeId node);
-  Dims extents(NodeId node, const char* what);
+  std::span<const NodeId> numbers(NodeId node, const char* what);
+  void read_view(NodeId size_node, NodeId stride_node, TensorDescription& tensor);
   std::int64_t count(NodeId node, const char* what);
   void read_flags(NodeId metadata, TensorDescription& tensor);
   void check_fits(const TensorDescription& tensor);
@@ -96,12 +98,7 @@ TensorDescription TensorReader::read_rebuilt(std::span<const NodeId> args, int v
   TensorDescription tensor;
   read_storage(args[0], version == 3 ? args[6] : kNoNode, tensor);
   tensor.storage_offset = count(args[1], "a tensor's storage offset");
-  tensor.shape = extents(args[2], "a tensor's size");
-  tensor.strides = extents(args[3], "a tensor's strides");
-  if (tensor.shape.size() != tensor.strides.size()) {
-    fail(Code::kTornFile, "a tensor of size " + to_string(tensor.shape) + " with strides " +
-                              to_string(tensor.strides) + ": garbled");
-  }
+  read_view(args[2], args[3], tensor);
   if (version > 1) {
     if (graph_.kind(args[4]) != Kind::kBool) {
       fail(Code::kTornFile, "a tensor whose requires_grad is not a bool: garbled");
@@ -149,7 +146,7 @@ DType TensorReader::dtype_of(NodeId node) {
   return *dtype;
 }
 
-Dims TensorReader::extents(NodeId node, const char* what) {
+std::span<const NodeId> TensorReader::numbers(NodeId node, const char* what) {
   if (graph_.kind(node) == Kind::kInstance) {
     const Instance& size = graph_.instance(node);
     const GlobalName& type = graph_.global(size.type);
@@ -159,15 +156,53 @@ Dims TensorReader::extents(NodeId node, const char* what) {
   if (graph_.kind(node) != Kind::kTuple) {
     fail(Code::kTornFile, std::string(what) + " is not a tuple: garbled");
   }
-  const auto items = graph_.tuple(node);
-  if (items.size() > kMaxNdim) {
-    fail(Code::kUnsupported, "a tensor of " + std::to_string(items.size()) +
-                                 " dimensions; at most " + std::to_string(kMaxNdim) +
+  return graph_.tuple(node);
+}
+
+/// Sets shape and strides. If there are more than kMaxNdim dimensions, folds the last of them.
+void TensorReader::read_view(NodeId size_node, NodeId stride_node, TensorDescription& tensor) {
+  constexpr auto kSize = "a tensor's size";
+  constexpr auto kStrides = "a tensor's strides";
+  const auto sizes = numbers(size_node, kSize);
+  const auto strides = numbers(stride_node, kStrides);
+  if (sizes.size() != strides.size()) {
+    fail(Code::kTornFile, "a tensor of " + std::to_string(sizes.size()) + " dimensions with " +
+                              std::to_string(strides.size()) + " strides: garbled");
+  }
+  if (sizes.size() > kTorchNdimMax) {
+    fail(Code::kUnsupported, "a tensor of " + std::to_string(sizes.size()) +
+                                 " dimensions; at most " + std::to_string(kTorchNdimMax) +
                                  " are supported");
   }
-  Dims dims;
-  for (const NodeId item : items) dims.push_back(count(item, what));
-  return dims;
+  const std::size_t kept = sizes.size() > kMaxNdim ? kMaxNdim - 1 : sizes.size();
+  for (std::size_t d = 0; d < kept; ++d) {
+    tensor.shape.push_back(count(sizes[d], kSize));
+    tensor.strides.push_back(count(strides[d], kStrides));
+  }
+  if (kept == sizes.size()) return;
+  std::int64_t stride = 0;  // of the elements along the folded dimension
+  std::int64_t reach = 0;   // what the next stride outwards must be
+  bool together = true;
+  for (std::size_t d = sizes.size(); d-- > kept;) {
+    const std::int64_t extent = count(sizes[d], kSize);
+    const std::int64_t own = count(strides[d], kStrides);
+    tensor.folded.insert(tensor.folded.begin(), extent);
+    if (extent == 1) continue;
+    if (reach == 0) {
+      stride = own;
+    } else {
+      together = together && own == reach;
+    }
+    together = together && !__builtin_mul_overflow(own, extent, &reach);
+  }
+  const auto product = checked_volume(tensor.folded);
+  if (!product || (*product != 0 && !together)) {
+    fail(Code::kUnsupported, "a tensor of " + std::to_string(sizes.size()) +
+                                 " dimensions, the last of which don't lie together in memory, is "
+                                 "not supported: make it contiguous before saving");
+  }
+  tensor.shape.push_back(*product);
+  tensor.strides.push_back(stride);
 }
 
 std::int64_t TensorReader::count(NodeId node, const char* what) {

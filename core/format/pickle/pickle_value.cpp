@@ -307,6 +307,12 @@ Value ValueReader::read_tensor(NodeId node) {
   if (storages_ == nullptr)
     throw NotInterpreted{"it holds a tensor, but no storages are available"};
   const TensorDescription tensor = pickle::describe_tensor(graph_, node, where_);
+  if (!tensor.folded.empty()) {
+    throw pickle::error_at(where_, 0, Code::kUnsupported,
+                           "a tensor of " + std::to_string(kMaxNdim - 1 + tensor.folded.size()) +
+                               " dimensions in a value; at most " + std::to_string(kMaxNdim) +
+                               " are supported");
+  }
   const auto storage = storages_->storage(tensor.storage_key);
   if (!storage) {
     throw pickle::error_at(

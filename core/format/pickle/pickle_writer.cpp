@@ -1,10 +1,14 @@
 #include "core/format/pickle/pickle_writer.hpp"
 
+#include <algorithm>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "core/base/check.hpp"
 #include "core/format/pickle/pickle_emit.hpp"
 #include "core/format/pickle/pickle_tensor.hpp"
+#include "core/geometry/folded_shape.hpp"
 #include "reprise/error.hpp"
 
 namespace reprise {
@@ -13,7 +17,7 @@ namespace {
 using pickle::Emitter;
 using pickle::Protocol;
 
-void emit_dims(Emitter& out, const Dims& dims) {
+void emit_dims(Emitter& out, std::span<const std::int64_t> dims) {
   if (dims.size() > 3) out.mark();
   for (const std::int64_t value : dims) out.integer(value);
   out.tuple(dims.size());
@@ -22,9 +26,18 @@ void emit_dims(Emitter& out, const Dims& dims) {
 
 struct TensorForm {
   DType dtype;
-  const Dims& shape;
+  std::vector<std::int64_t> shape;
   bool requires_grad = false;
 };
+
+/// Returns what contiguous_strides() does, of any number of dimensions.
+std::vector<std::int64_t> strides_of(const std::vector<std::int64_t>& shape) {
+  std::vector<std::int64_t> strides(shape.size(), 1);
+  for (std::size_t d = shape.size(); d-- > 1;) {
+    strides[d - 1] = strides[d] * std::max<std::int64_t>(shape[d], 1);
+  }
+  return strides;
+}
 
 void emit_tensor_function(Emitter& out, DType dtype) {
   const bool typed = !pickle::storage_class_of(dtype).empty();
@@ -35,7 +48,7 @@ void emit_tensor_function(Emitter& out, DType dtype) {
 void emit_tensor_arguments(Emitter& out, const TensorForm& form, std::string_view key) {
   const auto& [dtype, shape, requires_grad] = form;
   const std::string_view typed = pickle::storage_class_of(dtype);
-  const std::int64_t elements = volume(shape);
+  const std::int64_t elements = *checked_volume(shape);
   const auto element = static_cast<std::int64_t>(size_of(dtype));
   out.mark();
   out.mark();
@@ -51,7 +64,7 @@ void emit_tensor_arguments(Emitter& out, const TensorForm& form, std::string_vie
   out.op('Q');
   out.integer(0);
   emit_dims(out, shape);
-  emit_dims(out, contiguous_strides(shape));
+  emit_dims(out, strides_of(shape));
   out.boolean(requires_grad);
   out.global("collections", "OrderedDict");
   out.empty_tuple();
@@ -72,7 +85,7 @@ void emit_tensor(Emitter& out, const TensorForm& form, std::string_view key) {
 }
 
 TensorForm form_of(const TensorValue& value) {
-  return {value.dtype, value.shape, value.requires_grad};
+  return {value.dtype, unfolded(value.shape, {}), value.requires_grad};
 }
 
 /// True for the object that the reader makes from a tensor with attributes, or of a class other
@@ -212,9 +225,9 @@ Bytes encode_value(const Value& value, std::vector<ByteSpan>* storages) {
   return ValueWriter(storages).write(value);
 }
 
-Bytes encode_tensor_pickle(DType dtype, const Dims& shape) {
+Bytes encode_tensor_pickle(DType dtype, const Dims& shape, const FoldedExtents& folded) {
   Emitter out(Protocol::kTwo);
-  emit_tensor(out, {dtype, shape}, "0");
+  emit_tensor(out, {dtype, unfolded(shape, folded)}, "0");
   return out.finish();
 }
 

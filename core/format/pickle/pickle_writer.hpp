@@ -20,6 +20,6 @@ Bytes encode_value(const Value& value, std::vector<ByteSpan>* storages);
 /// Returns the `data.pkl` of a tensor item, exactly as torch writes it for a contiguous CPU tensor
 /// whose storage `data/0` holds only the tensor's elements. The length of the pickle depends only
 /// on dtype and shape.
-Bytes encode_tensor_pickle(DType dtype, const Dims& shape);
+Bytes encode_tensor_pickle(DType dtype, const Dims& shape, const FoldedExtents& folded = {});
 
 }  // namespace reprise

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <fstream>
+#include <limits>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -19,6 +20,7 @@
 namespace reprise {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -196,6 +198,74 @@ TEST_F(StateParts, paths_say_where_keys_belong) {
   EXPECT_EQ(metadata.planner_data[1].path, KeyPath{"step"});
 }
 
+/// Ten dimensions: 2, 3, five of 1, and the folded 2, 1, 5.
+class FoldedParts : public StateParts {
+ protected:
+  static State of(std::vector<float>& memory, FoldedExtents folded) {
+    State state;
+    state.common() = NoneType{};
+    const Dims shape = {2, 3, 1, 1, 1, 1, 1, 10};
+    state.add("w", DType::kFloat32, shape,
+              std::array{TensorPart{.offset = {0, 0, 0, 0, 0, 0, 0, 0},
+                                    .extent = {2, 3, 1, 1, 1, 1, 1, 10},
+                                    .data = memory.data()}});
+    if (!folded.empty()) state.set_folded("w", std::move(folded));
+    return state;
+  }
+};
+
+TEST_F(FoldedParts, a_tensor_of_ten_dimensions_is_stored_with_all_of_them) {
+  auto memory = counted(60);
+  save(job_, of(memory, {2, 1, 5}), {.directory = "run"});
+  const Metadata metadata = stored("run");
+  const StoredTensor& tensor = metadata.catalog.tensors.at(0);
+  EXPECT_THAT(all_extents(tensor), ElementsAre(2, 3, 1, 1, 1, 1, 1, 2, 1, 5));
+  EXPECT_EQ(tensor.folded, (FoldedExtents{2, 1, 5}));
+  EXPECT_THAT(metadata.planner_data.at(0).path, ElementsAre(PathStep("w")));
+
+  std::vector<float> loaded(60);
+  State into = of(loaded, {2, 1, 5});
+  load(job_, into, {.directory = "run", .checksums = LoadChecksums::kVerified});
+  EXPECT_EQ(loaded, memory);
+}
+
+TEST_F(FoldedParts, a_load_wants_the_same_dimensions) {
+  auto memory = counted(60);
+  save(job_, of(memory, {2, 1, 5}), {.directory = "run"});
+  for (const FoldedExtents& other : {FoldedExtents{}, FoldedExtents{5, 2}}) {
+    State into = of(memory, other);
+    EXPECT_THAT(complaint([&] { load(job_, into, {.directory = "run"}); }),
+                HasSubstr("SHAPE_DRIFT: the checkpoint has shape [2, 3, 1, 1, 1, 1, 1, 2, 1, 5]"));
+  }
+}
+
+TEST_F(FoldedParts, folded_dimensions_are_not_cut) {
+  auto memory = counted(60);
+  State state;
+  const Dims shape = {2, 1, 1, 1, 1, 1, 1, 30};
+  std::vector<TensorPart> halves;
+  for (const std::int64_t at : {0, 15}) {
+    halves.push_back({.offset = {0, 0, 0, 0, 0, 0, 0, at},
+                      .extent = {2, 1, 1, 1, 1, 1, 1, 15},
+                      .data = memory.data() + 2 * at});
+  }
+  state.add("w", DType::kFloat32, shape, halves);
+  state.set_folded("w", {5, 6});
+  EXPECT_THAT(complaint([&] { save(job_, state, {.directory = "run"}); }),
+              AllOf(HasSubstr("USAGE"), HasSubstr("cut along dimension 8"), HasSubstr("key w")));
+}
+
+TEST_F(FoldedParts, only_the_last_of_eight_dimensions_stands_for_others) {
+  auto memory = counted(60);
+  State state = of(memory, {});
+  EXPECT_THAT(complaint([&] { state.set_folded("v", {2, 5}); }), HasSubstr("NOT_FOUND"));
+  EXPECT_THAT(complaint([&] { state.set_folded("w", {10}); }), HasSubstr("only the last of 8"));
+  EXPECT_THAT(complaint([&] { state.set_folded("w", {2, 6}); }), HasSubstr("as many elements"));
+  EXPECT_THAT(complaint([&] { state.set_folded("w", {-2, -5}); }), HasSubstr("as many elements"));
+  add(state, "x", {10}, {});
+  EXPECT_THAT(complaint([&] { state.set_folded("x", {2, 5}); }), HasSubstr("only the last of 8"));
+}
+
 TEST_F(StateParts, what_can_not_be_part_of_a_state_is_refused) {
   auto memory = counted(4);
   const auto adds = [&](const TensorPart& part) {
@@ -211,6 +281,14 @@ TEST_F(StateParts, what_can_not_be_part_of_a_state_is_refused) {
   EXPECT_THAT(adds({.offset = {0, 0}, .extent = {2, 2}}), HasSubstr("no memory was passed"));
   EXPECT_THAT(adds({.offset = {0, 0}, .extent = {-2, 2}, .data = memory.data()}),
               HasSubstr("extent [-2, 2]"));
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  for (const std::int64_t offset : {kMost, std::int64_t{-1}}) {
+    EXPECT_THAT(adds({.offset = {offset, 0}, .extent = {2, 2}, .data = memory.data()}),
+                HasSubstr("impossible offset"));
+  }
+  for (const Dims& shape : {Dims{0, kMost}, Dims{kMost, 2}, Dims{-1, 2}}) {
+    EXPECT_THAT(complaint([&] { add(state_, "shape", shape, {}); }), HasSubstr("is impossible"));
+  }
   EXPECT_EQ(adds({.offset = {2, 0}, .extent = {0, 2}}), "");
   add(state_, "w", {2, 2}, {{.offset = {0, 0}, .extent = {2, 2}, .data = memory.data()}});
   EXPECT_THAT(complaint([&] { state_.add_bytes("w", {std::byte{1}}); }), HasSubstr("already"));

@@ -12,6 +12,7 @@
 
 #include "core/format/metadata_tables.hpp"
 #include "core/format/rank_tables.hpp"
+#include "core/geometry/folded_shape.hpp"
 #include "tests/core/format/items.hpp"
 #include "tests/core/format/pickles.hpp"
 
@@ -332,12 +333,54 @@ TEST(Metadata, planner_data_that_is_no_dict_is_not_supported) {
   EXPECT_EQ(error.code(), Code::kUnsupported) << error.what();
 }
 
-TEST(Metadata, a_tensor_of_nine_dimensions_is_not_supported) {
+/// A tensor of 9 dimensions, in two rows.
+Metadata folded() {
   Metadata metadata = small();
-  metadata.catalog.tensors[0] = {"w", DType::kBFloat16, {11, 12, 13, 14, 15, 16, 17, 18}, {}, {}};
-  EXPECT_NO_THROW(read(write_metadata(metadata)));
-  const Error error = error_after(metadata, "K\x11K\x12", "K\x11K\x12K\x13");
-  EXPECT_EQ(error.code(), Code::kUnsupported) << error.what();
+  const Dims row = {1, 1, 1, 1, 1, 1, 1, 21 * 22};
+  metadata.catalog.tensors = {{.key = "w",
+                               .shape = {2, 1, 1, 1, 1, 1, 1, 21 * 22},
+                               .chunks = {{{{0, 0, 0, 0, 0, 0, 0, 0}, row}, 0, {0, 100}},
+                                          {{{1, 0, 0, 0, 0, 0, 0, 0}, row}, 0, {100, 90}}},
+                               .original_shape = {},
+                               .folded = {21, 22}}};
+  return metadata;
+}
+
+TEST(Metadata, more_than_eight_dimensions_are_folded) {
+  const Metadata metadata = read(write_metadata(folded()));
+  const StoredTensor& tensor = metadata.catalog.tensors.at(0);
+  const StoredTensor expected = folded().catalog.tensors.at(0);
+  EXPECT_EQ(tensor.shape, expected.shape);
+  EXPECT_EQ(tensor.folded, expected.folded);
+  EXPECT_EQ(tensor.chunks, expected.chunks);
+  EXPECT_TRUE(metadata.notes.empty());
+  EXPECT_EQ(shape_text(all_extents(tensor)), "[2, 1, 1, 1, 1, 1, 1, 21, 22]");
+}
+
+TEST(Metadata, a_cut_along_a_folded_dimension_is_not_supported) {
+  const auto changed = [](const std::string& after, const std::string& from,
+                          const std::string& to) {
+    const Bytes written = write_metadata(folded());
+    std::string bytes(as_text(written));
+    const std::size_t at = bytes.find(from, bytes.find(after));
+    EXPECT_NE(at, std::string::npos) << from;
+    bytes.replace(at, from.size(), to);
+    return to_bytes(bytes);
+  };
+  const auto code = [](const Bytes& bytes) { return error_of([&] { read(bytes); }).code(); };
+  EXPECT_EQ(code(changed("sizes", "K\x15K\x16", "K\x15K\x0b")), Code::kUnsupported);
+  EXPECT_EQ(code(changed("offsets", "K\0K\0t"s, "K\0K\1t"s)), Code::kUnsupported);
+  EXPECT_EQ(code(changed("sizes", "K\x15K\x16", "K\x15K\x16K\1")), Code::kTornFile);
+  EXPECT_EQ(code(changed("size", "K\x15K\x16", "K\x15")), Code::kTornFile);
+  std::string many;
+  for (int i = 0; i < 57; ++i) many += "K\1";
+  EXPECT_EQ(code(changed("size", "K\x15K\x16", many + "K\x15")), Code::kUnsupported);
+  const std::string large = "\x8a\x08\xff\xff\xff\xff\xff\xff\xff\x7f";
+  EXPECT_EQ(code(changed("size", "K\x15K\x16", large + large)), Code::kLimit);
+  // Storage for a chunk that starts elsewhere belongs to none.
+  const Metadata elsewhere = read(changed("MetadataIndex", "K\0K\0t"s, "K\0K\1t"s));
+  EXPECT_EQ(elsewhere.catalog.tensors.at(0).chunks.at(0).file, kNoFile);
+  EXPECT_FALSE(elsewhere.notes.empty());
 }
 
 TEST(Metadata, a_memory_format_that_torch_does_not_know_is_refused) {

@@ -266,11 +266,33 @@ TEST(PickleReader, views_are_gathered_and_must_stay_in_their_storage) {
   EXPECT_EQ(code("K\6"s, "K\0K\2\x85J\xff\xff\xff\xff\x85"s), Code::kTornFile);
   EXPECT_EQ(code("J\xff\xff\xff\xff", "K\0))"s), Code::kTornFile);
   EXPECT_EQ(code("K\6"s, "K\0K\2\x85)"s), Code::kTornFile);
-  EXPECT_EQ(code("K\6"s, "K\0("s + std::string("K\1K\1K\1K\1K\1K\1K\1K\1K\1t"s) + ")"),
+  const auto times = [](int count, const std::string& text) {
+    std::string all;
+    for (int i = 0; i < count; ++i) all += text;
+    return all;
+  };
+  EXPECT_EQ(code("K\6"s, "K\0("s + times(9, "K\1"s) + "t)"), Code::kTornFile);
+  const std::string ones = times(7, "K\1"s);
+  // 6 elements as [2, 3] in dimensions 8 and 9, transposed; and 65 dimensions.
+  EXPECT_EQ(code("K\6"s, "K\0("s + ones + "K\2K\3t(" + ones + "K\1K\2t"), Code::kUnsupported);
+  EXPECT_EQ(code("K\6"s, "K\0("s + times(65, "K\1"s) + "t(" + times(65, "K\1"s) + "t"),
             Code::kUnsupported);
   EXPECT_EQ(code("\x8a\x8\xff\xff\xff\xff\xff\xff\xff\x7f"s, "K\0))"s), Code::kLimit);
   const TensorDescription claim = decode_tensor(tensor_pickle("K\7"s, "K\0K\6\x85K\1\x85"s), {"t"});
   EXPECT_EQ(error_of([&] { gather(claim, storage, {"t"}); }).code(), Code::kExtentMismatch);
+}
+
+TEST(PickleReader, the_last_of_more_than_eight_dimensions_are_folded) {
+  const Dims shape = {2, 1, 1, 1, 1, 1, 1, 12};
+  for (const FoldedExtents& folded : {FoldedExtents{3, 4}, {12, 1}, {1, 12, 1}, {3, 1, 2, 2}}) {
+    const Bytes pickle = encode_tensor_pickle(DType::kFloat32, shape, folded);
+    const TensorDescription read = decode_tensor(pickle, {"t"});
+    EXPECT_EQ(read.shape, shape);
+    EXPECT_EQ(read.folded, folded);
+    EXPECT_EQ(read.strides, contiguous_strides(shape));
+  }
+  const Bytes none = encode_tensor_pickle(DType::kFloat32, {0, 1, 1, 1, 1, 1, 1, 0}, {0, 3});
+  EXPECT_EQ(decode_tensor(none, {"t"}).folded, (FoldedExtents{0, 3}));
 }
 
 // Reads every bytes item and every common.pt of the real checkpoints, writes it, and reads it

@@ -132,6 +132,44 @@ TEST_F(SaveOptionsOnRanks, copies_that_are_not_the_same_are_told_with_key_and_ra
               Each(AllOf(HasSubstr("COMMON_STATE_DIVERGES"), HasSubstr("key rng"))));
 }
 
+TEST_F(SaveOptionsOnRanks, copies_of_boxes_are_compared_if_that_is_asked_for) {
+  std::vector<std::vector<UnequalCopy>> unequal(kRanks);
+  const auto saves = [&](SaveOptions options, bool differs) {
+    options.directory = "run";
+    return run([&, options, differs](Job& job, std::int32_t rank) {
+      std::vector<float> whole(700'000, 1);
+      std::vector<float> half(4, 2);
+      if (differs && rank == 2) whole.back() = 3;
+      if (differs && rank == 0) half.front() = -2;
+      State state;
+      state.add("whole", DType::kFloat32, {700'000},
+                std::array{TensorPart{.offset = {0}, .extent = {700'000}, .data = whole.data()}});
+      // Ranks 0 and 1 hold the first half, and rank 2 the second.
+      state.add("half", DType::kFloat32, {8},
+                std::array{
+                    TensorPart{.offset = {rank == 2 ? 4 : 0}, .extent = {4}, .data = half.data()}});
+      unequal[static_cast<std::size_t>(rank)] = save(job, state, options).unequal;
+    });
+  };
+  EXPECT_THAT(saves({}, true), Each(std::string()));
+  EXPECT_THAT(unequal, Each(IsEmpty())) << "nobody asked";
+  EXPECT_THAT(saves({.compare_tensors = true}, false), Each(std::string()));
+  EXPECT_THAT(unequal, Each(IsEmpty()));
+
+  EXPECT_THAT(saves({.compare_tensors = true}, true), Each(std::string()));
+  for (const auto& own : unequal) {
+    ASSERT_EQ(own.size(), 2U);
+    EXPECT_EQ(own[0].key, "half");
+    EXPECT_EQ(own[0].offset, Dims{0});
+    EXPECT_EQ(own[0].writer + own[0].holders.at(0), 1) << "ranks 0 and 1 hold it";
+    EXPECT_EQ(own[1].key, "whole");
+    EXPECT_NE(own[1].writer, 2);
+    EXPECT_THAT(own[1].holders, ElementsAre(2));
+  }
+  EXPECT_THAT(saves({.unequal = UnequalCopies::kRefused, .compare_tensors = true}, true),
+              Each(AllOf(HasSubstr("COMMON_STATE_DIVERGES"), HasSubstr("key half at [0]"))));
+}
+
 TEST_F(SaveOptionsOnRanks, staging_is_as_large_as_what_is_written_unless_it_has_a_limit) {
   background_ = sim::Background::kLate;  // nothing is written while there is something to copy
   std::vector<SaveResult> all(kRanks);

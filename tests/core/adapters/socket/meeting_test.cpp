@@ -254,6 +254,15 @@ TEST_F(Meeting0, that_nobody_holds_is_waited_for_until_the_deadline) {
   EXPECT_THAT(error->message(), HasSubstr("rank 0 does not listen at " + address));
 }
 
+TEST_F(Meeting0, ends_when_the_job_is_told_to_stop) {
+  for (const std::int32_t number : {0, 1}) {
+    SocketOptions own = rank(number);
+    int asked = 0;
+    own.interrupted = [&asked] { return ++asked > 3; };
+    EXPECT_EQ(code_of([&] { expect_meets(own); }), Code::kInterrupted) << number;
+  }
+}
+
 TEST_F(Meeting0, ends_for_all_when_a_rank_that_came_has_ended) {
   SocketOptions options = rank(0);
   options.size = 4;  // and rank 3 never comes
@@ -377,6 +386,13 @@ TEST_F(KeyMeeting, names_who_has_not_come) {
     EXPECT_EQ(error->code(), Code::kDeadline);
     EXPECT_THAT(error->message(), HasSubstr("rank 2 did not join in time"));
   }
+}
+
+TEST_F(KeyMeeting, ends_when_the_job_is_told_to_stop) {
+  SocketOptions own = rank(1);
+  int asked = 0;
+  own.interrupted = [&asked] { return ++asked > 3; };
+  EXPECT_EQ(code_of([&] { expect_meets(own); }), Code::kInterrupted);
 }
 
 TEST_F(KeyMeeting, ends_with_what_the_store_throws) {

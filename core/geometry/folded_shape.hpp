@@ -1,0 +1,37 @@
+#pragma once
+// Tensors of more than kMaxNdim dimensions. No plan cuts their trailing dimensions, so the engine
+// folds these into one, and unfolds them where torch reads the shape:
+//
+//   extents 2, 1, 1, 1, 1, 1, 1, 3, 4, 5   shape [2, 1, 1, 1, 1, 1, 1, 60], folded 3, 4, 5
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "reprise/tensor.hpp"
+
+namespace reprise {
+
+/// Largest number of dimensions that torch's own functions take.
+inline constexpr std::size_t kTorchNdimMax = 64;
+
+struct FoldedShape {
+  Dims shape;
+  FoldedExtents folded;
+};
+/// Folds the extents of a tensor. Of at most kMaxNdim, none is folded. Returns nothing if one is
+/// negative, or if the product of those to fold does not fit in an int64.
+std::optional<FoldedShape> folded_shape(std::span<const std::int64_t> extents);
+
+/// Returns all extents of a tensor, or of a box that is not cut along its last dimension.
+std::vector<std::int64_t> unfolded(const Dims& extents, const FoldedExtents& folded);
+/// Returns the offset in all dimensions of such a box.
+std::vector<std::int64_t> unfolded_offset(const Dims& offset, const FoldedExtents& folded);
+
+/// Returns text such as "[4, 6]".
+std::string shape_text(std::span<const std::int64_t> extents);
+
+}  // namespace reprise
