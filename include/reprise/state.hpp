@@ -18,9 +18,10 @@
 
 namespace reprise REPRISE_API {
 
-/// Replica number of a copy that is as good as any other: of the ranks that hold equal boxes of a
-/// tensor, or the same object, the plan chooses one that writes. A box that has numbered copies and
-/// others is written by the holder of copy 0 or of one without a number.
+/// Replica number of a copy that is as good as any other. Of the ranks that hold equal boxes of a
+/// tensor, the plan chooses one that writes, whatever their numbers; but one of them must have the
+/// number 0 or this one, and only one the number 0. An object is written by the holder of copy 0,
+/// or by one of those whose copy has this number.
 inline constexpr std::int32_t kAnyCopy = -1;
 
 /// The part of a tensor that one rank holds, and the position of the part in the tensor.
@@ -28,7 +29,7 @@ struct Sharded {
   Dims shape;                ///< shape of the whole tensor
   Dims offset;               ///< where this rank's part starts, one number per dimension
   Dims extent;               ///< size of this rank's part; contains a 0 if the part is empty
-  std::int32_t replica = 0;  ///< 0 for the main copy, which is the only copy written; or kAnyCopy
+  std::int32_t replica = 0;  ///< 0 for the main copy, another number for each other; or kAnyCopy
   std::shared_ptr<const Mesh> mesh;  ///< mesh whose axes the splits name; the same on all ranks
   std::vector<Split> splits;
 

@@ -56,6 +56,18 @@ def dtypes_over_three_ranks(path, rank):
     return {k: v for k, (v, _) in whole.items()}
 
 
+@case(ranks=2)
+def more_than_eight_dimensions(path, rank):
+    """Saves tensors of 9 to 12 dimensions, which Reprise counts as 8: cut along an early one, whole, and without elements."""
+    mesh = init_device_mesh("cpu", (2,))
+    shapes = {"nine": (2, 1, 3, 1, 1, 2, 1, 2, 3), "ten": (5, 1, 1, 2, 1, 1, 1, 1, 4, 3), "twelve": (2,) * 12,
+              "none": (2, 1, 1, 1, 1, 1, 1, 3, 0, 2)}
+    whole = {f"{how}.{name}": (patterned(shape, torch.float32), placement) for name, shape in shapes.items()
+             for how, placement in (("cut", Shard(0)), ("all", Replicate()))}
+    dcp.save({k: pieces(v, mesh, [p]) for k, (v, p) in whole.items()}, checkpoint_id=path)
+    return {k: v for k, (v, _) in whole.items()}
+
+
 @case(ranks=4)
 def mesh_of_two_dimensions(path, rank):
     """Saves on a 2 x 2 mesh: shards twice on one dimension, shards on two dimensions, replicas, and values without dimensions."""
