@@ -1,7 +1,5 @@
 #include "core/geometry/folded_shape.hpp"
 
-#include <algorithm>
-
 namespace reprise {
 namespace {
 
@@ -12,16 +10,6 @@ std::vector<std::int64_t> with_last(const Dims& dims, std::span<const std::int64
 }
 
 }  // namespace
-
-std::optional<FoldedShape> folded_shape(std::span<const std::int64_t> extents) {
-  if (extents.size() <= kMaxNdim) return FoldedShape{Dims(extents), {}};
-  const auto last = extents.subspan(kMaxNdim - 1);
-  const auto product = checked_volume(last);
-  if (!product) return std::nullopt;
-  FoldedShape found{Dims(extents.first(kMaxNdim - 1)), {last.begin(), last.end()}};
-  found.shape.push_back(*product);
-  return found;
-}
 
 std::vector<std::int64_t> unfolded(const Dims& extents, const FoldedExtents& folded) {
   if (folded.empty()) return {extents.begin(), extents.end()};

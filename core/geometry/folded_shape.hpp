@@ -6,7 +6,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -17,14 +16,6 @@ namespace reprise {
 
 /// Largest number of dimensions that torch's own functions take.
 inline constexpr std::size_t kTorchNdimMax = 64;
-
-struct FoldedShape {
-  Dims shape;
-  FoldedExtents folded;
-};
-/// Folds the extents of a tensor. Of at most kMaxNdim, none is folded. Returns nothing if one is
-/// negative, or if the product of those to fold does not fit in an int64.
-std::optional<FoldedShape> folded_shape(std::span<const std::int64_t> extents);
 
 /// Returns all extents of a tensor, or of a box that is not cut along its last dimension.
 std::vector<std::int64_t> unfolded(const Dims& extents, const FoldedExtents& folded);

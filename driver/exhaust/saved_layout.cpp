@@ -28,9 +28,8 @@ void save(Saver& saver, const Ports& ports, const Subject& subject, const sim::L
   settings.directory = kExhaustCheckpoint;
   settings.staging_bytes = kBlockingStaging;
   const StateDict handed = job.state();
-  saver.bytes = sim::begin_save(policies, ports, job.world_group(), handed, settings, {},
-                                [&job] { return job.iteration(); })
-                    .finish()
+  saver.bytes = sim::save(policies, ports, job.world_group(), handed, settings,
+                          std::make_shared<JobMemory>(), [&job] { return job.iteration(); })
                     .bytes;
 }
 

@@ -10,6 +10,7 @@
 #include "core/base/print.hpp"
 #include "reprise/error.hpp"
 #include "sim/mutants/mutant_tables.hpp"
+#include "sim/mutants/seam_watch.hpp"
 
 namespace reprise::sim {
 namespace {
@@ -57,12 +58,15 @@ SaveSeams save_seams(const Policies& policies, const std::function<Step()>& iter
   return seams;
 }
 
-Save begin_save(const Policies& policies, const Ports& ports, std::shared_ptr<Communicator> group,
-                const StateDict& state, const SaveOptions& options, SaveContext context,
-                const std::function<Step()>& iteration) {
+SaveResult save(const Policies& policies, const Ports& ports, std::shared_ptr<Communicator> group,
+                const StateDict& state, const SaveOptions& options,
+                std::shared_ptr<JobMemory> memory, const std::function<Step()>& iteration) {
   if (policies.before_save != nullptr) policies.before_save(*group, state);
-  return begin_save(ports, std::move(group), state, options, std::move(context),
-                    save_seams(policies, iteration));
+  const SaveSeams seams = save_seams(policies, iteration);
+  JobSeams replaced;
+  if (has_replaced_seams(policies)) replaced.save = &seams;
+  Job job = job_over(ports, std::move(group), std::move(memory), replaced);
+  return begin_save(job, state, options).finish();
 }
 
 }  // namespace reprise::sim

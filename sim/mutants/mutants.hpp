@@ -4,11 +4,13 @@
 // the mutant must detect it.
 
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "core/api/calls.hpp"
 #include "core/load/load_seamed.hpp"
 #include "core/save/save_seamed.hpp"
 #include "core/seams/diff_seams.hpp"
@@ -49,9 +51,11 @@ struct Policies {
 
 /// Returns the decisions of a save. `iteration` returns the job's current step when it is called.
 SaveSeams save_seams(const Policies& policies, const std::function<Step()>& iteration);
-/// Begins a save with these policies.
-Save begin_save(const Policies& policies, const Ports& ports, std::shared_ptr<Communicator> group,
-                const StateDict& state, const SaveOptions& options, SaveContext context = {},
+/// Saves by the public calls, with these policies, and commits. Calls that share `memory` are of
+/// one job.
+SaveResult save(const Policies& policies, const Ports& ports, std::shared_ptr<Communicator> group,
+                const StateDict& state, const SaveOptions& options,
+                std::shared_ptr<JobMemory> memory = std::make_shared<JobMemory>(),
                 const std::function<Step()>& iteration = {});
 
 struct Mutant {

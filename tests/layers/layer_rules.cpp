@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kReadmeLinesMax = 40;
 constexpr std::size_t kUnitsMax = 32;
-constexpr std::size_t kSmallUnit = 35;  // lines
+constexpr std::size_t kSmallUnit = 30;  // lines
 /// Every folder may include the public headers, in the same way as an outside program does.
 constexpr const char* kPublicFolder = "include/reprise";
 constexpr const char* kPublicIncludes = "reprise";
@@ -344,7 +344,7 @@ std::vector<Finding> check_rooms(const std::vector<SourceFile>& tree) {
 }
 
 std::vector<Finding> check_small_units(const std::vector<SourceFile>& tree) {
-  std::map<std::string, std::size_t> lines;           // by unit
+  std::map<std::string, std::size_t> lines;            // by unit
   std::map<std::string, std::set<std::string>> users;  // units by the unit that they include
   const auto unit_of = [](const std::string& path) { return path.substr(0, path.rfind('.')); };
   for (const auto& file : tree) {

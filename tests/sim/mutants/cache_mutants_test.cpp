@@ -75,33 +75,33 @@ class Script {
   void live(Ports& ports) {
     TrainingJob job({.makeup = {.model = "moe-tiny", .layout = kLayout}}, ports.fabric,
                     policies_.job);
-    std::map<std::string, PlanSlot> plans;
+    const auto memory = std::make_shared<JobMemory>();
     for (const Act& act : acts_) {
       switch (act.what) {
         case Act::What::kTrain:
           job.step();
           break;
         case Act::What::kSave:
-          save(act, job, ports, plans);
+          save(act, job, ports, memory);
           break;
       }
     }
   }
 
   void save(const Act& act, TrainingJob& job, Ports& ports,
-            std::map<std::string, PlanSlot>& plans) {
+            const std::shared_ptr<JobMemory>& memory) {
     StateDict state = job.state(act.parts);
     if (act.fails && job.rank() == GlobalRank{1}) state.common = Dict{};
     SaveOptions options;
     options.directory = "run";
     options.step = job.iteration().value;
-    PlanSlot& plan = plans[policies_.cache_of(act.kind)];
+    options.structure = policies_.cache_of(act.kind);
     try {
-      begin_save(policies_, ports, job.world_group(), state, options, {.plan = &plan}).finish();
+      sim::save(policies_, ports, job.world_group(), state, options, memory);
     } catch (const Error& error) {
       if (!act.fails || error.code() != Code::kCommonStateDiverges) throw;
       if (policies_.save_failed != nullptr) {
-        policies_.save_failed(plan, *job.world_group(), state);
+        policies_.save_failed(memory->plans[options.structure], *job.world_group(), state);
       }
       return;
     }

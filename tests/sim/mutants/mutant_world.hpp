@@ -143,7 +143,7 @@ class MutantWorld {
     SaveOptions options;
     options.directory = "run";
     options.step = job.iteration().value;
-    begin_save(policies_, ports, job.world_group(), saved, options).finish();
+    sim::save(policies_, ports, job.world_group(), saved, options);
   }
 
   void load(TrainingJob& job, Ports& ports) {

@@ -152,18 +152,19 @@ class Telling {
   void first(Ports& ports) {
     const GlobalRank rank = ports.fabric.rank();
     TrainingJob job(config(story_.layout, rank, false), ports.fabric, policies_.job);
-    std::map<std::string, PlanSlot> plans;
+    const auto memory = std::make_shared<JobMemory>();
     job.step();
-    save(job, ports, plans, Step{1});
+    save(job, ports, memory, Step{1});
     job.step();
-    save(job, ports, plans, Step{2});
+    save(job, ports, memory, Step{2});
     const StepOutcome outcome = job.advance();
     tell_of(job, outcome, "the first life");
-    if (!outcome.exit || outcome.exit->save) save(job, ports, plans, Step{3});
-    say("VERDICT_DISAGREEMENT", rank, std::to_string(plans["training"].replans) + " plans again");
+    if (!outcome.exit || outcome.exit->save) save(job, ports, memory, Step{3});
+    say("VERDICT_DISAGREEMENT", rank,
+        std::to_string(memory->plans["training"].replans) + " plans again");
   }
 
-  void save(TrainingJob& job, Ports& ports, std::map<std::string, PlanSlot>& plans, Step nth) {
+  void save(TrainingJob& job, Ports& ports, const std::shared_ptr<JobMemory>& memory, Step nth) {
     const StateDict saved = job.state();
     const auto asked = keys_of(job.load_template());
     for (const auto& ruling : judge_inventory(keys_of(job.live_state()), keys_of(saved), asked, {}))
@@ -172,9 +173,8 @@ class Telling {
     SaveOptions options;
     options.directory = "run";
     options.step = job.iteration().value;
-    begin_save(policies_, ports, job.world_group(), saved, options,
-               {.plan = &plans[policies_.cache_of("training")]})
-        .finish();
+    options.structure = policies_.cache_of("training");
+    sim::save(policies_, ports, job.world_group(), saved, options, memory);
   }
 
   void second(Ports& ports) {
