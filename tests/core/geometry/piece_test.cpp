@@ -131,7 +131,7 @@ TEST(Dims, indices_and_strides_go_both_ways) {
   EXPECT_EQ(checked_volume({std::int64_t{1} << 32, std::int64_t{1} << 32}), std::nullopt);
   EXPECT_EQ(checked_volume({std::int64_t{1} << 62, std::int64_t{1} << 62, 0}), 0);
   EXPECT_EQ(volume({std::int64_t{1} << 62, std::int64_t{1} << 62, 0}), 0);
-  EXPECT_EQ(checked_volume({}), 1);
+  EXPECT_EQ(checked_volume(Dims{}), 1);
 }
 
 }  // namespace
