@@ -6,7 +6,7 @@
 
 set(_layers ${REPRISE_LAYERS})
 list(FILTER _layers INCLUDE REGEX "^core/")
-list(FILTER _layers EXCLUDE REGEX "^core/adapters/(mpi|cuda|nccl)$")
+list(FILTER _layers EXCLUDE REGEX "^core/(c|adapters/(mpi|cuda|nccl))$")
 if(NOT core/adapters/local IN_LIST _layers OR NOT core/api IN_LIST _layers)
   return()
 endif()
@@ -76,7 +76,7 @@ write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/reprise-config-vers
 install(TARGETS ${_libraries} EXPORT reprise-targets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library)
 install(DIRECTORY include/reprise DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT library
-  FILES_MATCHING PATTERN "*.hpp")
+  FILES_MATCHING PATTERN "*.hpp" PATTERN "*.h")
 install(EXPORT reprise-targets NAMESPACE reprise::library_ DESTINATION ${_package} COMPONENT library)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/reprise-config.cmake
   ${CMAKE_CURRENT_BINARY_DIR}/reprise-config-version.cmake

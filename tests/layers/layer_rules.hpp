@@ -46,7 +46,8 @@ std::vector<Finding> check_includes(const LayerTable& table, const std::vector<S
 // Checks that only core/adapters and their tests include mpi.h, nccl.h and the CUDA headers.
 std::vector<Finding> check_vendor_headers(const std::vector<SourceFile>& tree);
 
-// Checks that core has no thread_local variables, since several fibers share a thread.
+// Checks that core has no thread_local variables, since several fibers share a thread. Only core/c
+// may, which keeps an error for each thread of its callers.
 std::vector<Finding> check_thread_local(const std::vector<SourceFile>& tree);
 
 // Checks that no file contains a path that exists only on a developer's machine.

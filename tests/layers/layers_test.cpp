@@ -120,6 +120,7 @@ TEST(Checker, thread_local_in_core_is_found_and_comments_are_not) {
   EXPECT_EQ(in("core/base/a.cpp", "static " + word + " int x;\n"), 1U);
   EXPECT_EQ(in("core/base/a.cpp", "// no " + word + "\n"), 0U);
   EXPECT_EQ(in("sim/world/a.cpp", word + " int x;\n"), 0U);
+  EXPECT_EQ(in("core/c/a.cpp", word + " int x;\n"), 0U);
 }
 
 TEST(Checker, machine_path_is_found) {

@@ -1,0 +1,74 @@
+#pragma once
+// What the handles of the C interface stand for.
+
+#include <unistd.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/c/structs.hpp"
+#include "core/c/texts.hpp"
+#include "reprise/c.h"
+#include "reprise/job.hpp"
+#include "reprise/load.hpp"
+#include "reprise/save.hpp"
+#include "reprise/state.hpp"
+
+namespace reprise::c {
+
+/// A fork copies a handle's memory, but neither the threads nor the locks that belong to it.
+struct OwnedByProcess {
+  pid_t process = getpid();
+
+  bool is_own() const { return process == getpid(); }
+};
+
+/// A text list of a result stays where it is as long as its handle.
+struct KeptSave {
+  SaveResult result;
+  Texts log;
+  std::vector<rp_unequal_copy> unequal;
+};
+
+}  // namespace reprise::c
+
+struct rp_job : reprise::c::OwnedByProcess {
+  explicit rp_job(reprise::Job opened) : job(std::move(opened)) {}
+  reprise::Job job;
+};
+
+struct rp_state : reprise::c::OwnedByProcess {
+  reprise::State state;
+};
+
+struct rp_save : reprise::c::OwnedByProcess {
+  explicit rp_save(std::optional<reprise::SaveInFlight> begun) : save(std::move(begun)) {}
+  std::optional<reprise::SaveInFlight> save;  ///< empty if it ended before it had a handle
+  std::optional<reprise::c::KeptSave> ended;  ///< once its result is known
+};
+
+struct rp_load : reprise::c::OwnedByProcess {
+  std::string directory;
+  reprise::c::Texts not_stored, not_requested, excused, fell_back_from, log;
+};
+
+namespace reprise::c {
+
+/// Returns what a handle stands for. Throws USAGE if there is none, or if a parent process made it.
+template <class Handle>
+Handle& own(Handle* handle, const char* what) {
+  require(handle, what);
+  if (handle->is_own()) return *handle;
+  throw Error(Code::kUsage, std::string(what) + ": process " + std::to_string(handle->process) +
+                                " made this handle, and a forked process can't use it; open a " +
+                                "job of its own here");
+}
+
+/// Frees a handle, unless a parent process made it.
+template <class Handle>
+void free_own(Handle* handle) {
+  if (handle != nullptr && handle->is_own()) delete handle;
+}
+
+}  // namespace reprise::c

@@ -1,0 +1,126 @@
+#include "reprise/state.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "core/c/handles.hpp"
+#include "core/c/last_error.hpp"
+#include "core/c/packed.hpp"
+
+namespace reprise::c {
+namespace {
+
+/// The dimensions of a part, which has one number for each of the tensor's.
+Dims dims_of_part(const std::int64_t* numbers, std::int64_t ndim, const char* what) {
+  if (ndim > 0) require(numbers, what);
+  return dims_of(numbers, ndim);
+}
+
+TensorPart part_of(const rp_part& given, std::int64_t ndim) {
+  TensorPart part;
+  part.offset = dims_of_part(given.offset, ndim, "offset");
+  part.extent = dims_of_part(given.extent, ndim, "extent");
+  if (given.strides != nullptr) part.strides = dims_of(given.strides, ndim);
+  part.data = given.data;
+  part.memory = memory_of(given.memory);
+  return part;
+}
+
+void add(State& state, const rp_tensor& given) {
+  const std::string key = required(given.key, "key");
+  try {
+    std::vector<TensorPart> parts;
+    // The caller's parts stand side by side at the size that the caller knows.
+    const auto* at = reinterpret_cast<const std::byte*>(given.parts);
+    if (given.part_count != 0) require(at, "parts");
+    for (std::size_t i = 0; i < given.part_count; ++i) {
+      const auto* part = reinterpret_cast<const rp_part*>(at);
+      parts.push_back(part_of(taken(part, "part"), given.ndim));
+      at += part->struct_size;
+    }
+    state.add(key, dtype_of_number(given.dtype), dims_of_part(given.shape, given.ndim, "shape"),
+              parts, given.replica);
+  } catch (const Error& error) {
+    throw error.within({.key = key});
+  }
+}
+
+/// A buffer of a caller's. Either pointer may be null if its count is 0.
+Packed packed_of(const std::int64_t* words, std::size_t word_count, const char* texts,
+                 std::size_t text_bytes) {
+  if (word_count != 0) require(words, "words");
+  if (text_bytes != 0) require(texts, "texts");
+  return {{words, word_count}, {texts, text_bytes}};
+}
+
+}  // namespace
+}  // namespace reprise::c
+
+std::int32_t rp_state_new(rp_state** state) {
+  using namespace reprise;
+  return c::guarded([&] {
+    c::require(state, "state");
+    *state = nullptr;
+    auto made = std::make_unique<rp_state>();
+    made->state.common() = NoneType{};
+    *state = made.release();
+  });
+}
+
+void rp_state_free(rp_state* state) { reprise::c::free_own(state); }
+
+std::int32_t rp_dtype(const char* name, std::int32_t* dtype) {
+  using namespace reprise;
+  return c::guarded([&] {
+    c::require(dtype, "dtype");
+    const auto all = all_dtypes();
+    const auto found = dtype_named(c::required(name, "name"));
+    if (!found) throw Error(Code::kUnsupported, std::string("no type of elements: ") + name);
+    *dtype = static_cast<std::int32_t>(std::ranges::find(all, *found) - all.begin());
+  });
+}
+
+std::int32_t rp_state_add(rp_state* state, const rp_tensor* tensor) {
+  using namespace reprise::c;
+  return guarded([&] { add(own(state, "state").state, taken(tensor, "tensor")); });
+}
+
+std::int32_t rp_state_add_packed(rp_state* state, const std::int64_t* words, size_t word_count,
+                                 const char* keys, size_t key_bytes) {
+  using namespace reprise::c;
+  return guarded([&] {
+    add_tensors(own(state, "state").state, packed_of(words, word_count, keys, key_bytes));
+  });
+}
+
+std::int32_t rp_state_set_paths(rp_state* state, const std::int64_t* words, size_t word_count,
+                                const char* texts, size_t text_bytes) {
+  using namespace reprise::c;
+  return guarded([&] {
+    set_paths(own(state, "state").state, packed_of(words, word_count, texts, text_bytes));
+  });
+}
+
+std::int32_t rp_state_add_bytes(rp_state* state, const char* key, const void* bytes, size_t size,
+                                std::int32_t replica) {
+  using namespace reprise;
+  return c::guarded([&] {
+    if (size != 0) c::require(bytes, "bytes");
+    const auto* first = static_cast<const std::byte*>(bytes);
+    c::own(state, "state")
+        .state.add_bytes(c::required(key, "key"), Bytes(first, first + size), replica);
+  });
+}
+
+std::int32_t rp_state_bytes(const rp_state* state, const char* key, const void** bytes,
+                            size_t* size) {
+  using namespace reprise;
+  return c::guarded([&] {
+    c::require(bytes, "bytes");
+    c::require(size, "size");
+    const Bytes& found = c::own(state, "state").state.bytes(c::required(key, "key"));
+    *bytes = found.data();
+    *size = found.size();
+  });
+}

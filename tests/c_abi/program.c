@@ -1,0 +1,272 @@
+/* Saves and loads through the C interface, below the current directory, and checks what it says of
+ * mistakes. Ends with 0 if all is as it should be. */
+#include <reprise/c.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define EXPECT(condition)                                                                 \
+  do {                                                                                    \
+    if (!(condition)) {                                                                   \
+      fprintf(stderr, "line %d: %s; last error: %s\n", __LINE__, #condition,              \
+              rp_last_error()->what);                                                     \
+      exit(1);                                                                            \
+    }                                                                                     \
+  } while (0)
+
+enum { ROWS = 6, COLUMNS = 4 };
+
+/* Returns a job of this process alone. */
+static rp_job* open_job(void) {
+  rp_job_options options = {.struct_size = sizeof options};
+  rp_job* job = NULL;
+  options.root = "ckpt";
+  EXPECT(rp_job_open(&options, &job) == RP_OK);
+  return job;
+}
+
+/* Adds a matrix: its upper half stands as it is, its lower half transposed. */
+static void add_matrix(rp_state* state, float* upper, float* lower) {
+  const int64_t shape[] = {ROWS, COLUMNS}, extent[] = {ROWS / 2, COLUMNS};
+  const int64_t first[] = {0, 0}, second[] = {ROWS / 2, 0}, turned[] = {1, ROWS / 2};
+  rp_part parts[2] = {{.struct_size = sizeof parts[0]}, {.struct_size = sizeof parts[0]}};
+  rp_tensor tensor = {.struct_size = sizeof tensor};
+  parts[0].offset = first;
+  parts[0].extent = extent;
+  parts[0].data = upper;
+  parts[1] = parts[0];
+  parts[1].offset = second;
+  parts[1].strides = turned;
+  parts[1].data = lower;
+  tensor.key = "matrix";
+  EXPECT(rp_dtype("float32", &tensor.dtype) == RP_OK);
+  tensor.ndim = 2;
+  tensor.shape = shape;
+  tensor.parts = parts;
+  tensor.part_count = 2;
+  tensor.replica = RP_ANY_COPY;
+  EXPECT(rp_state_add(state, &tensor) == RP_OK);
+  EXPECT(rp_state_add(state, &tensor) == RP_USAGE);
+  EXPECT(strcmp(rp_last_error()->key, "matrix") == 0);
+}
+
+/* Adds two vectors of three elements in one buffer, and says where they belong. */
+static void add_packed(rp_state* state, int64_t* a, double* b) {
+  int32_t whole = 0, real = 0;
+  EXPECT(rp_dtype("int64", &whole) == RP_OK && rp_dtype("float64", &real) == RP_OK);
+  {
+    const int64_t words[] = {
+        1, whole, RP_ANY_COPY, 1, 1, 3, RP_HOST, 0, (int64_t)(intptr_t)a, 0, 3,
+        2, real,  RP_ANY_COPY, 1, 1, 3, RP_HOST, 1, (int64_t)(intptr_t)b, 0, 3, 2};
+    const size_t count = sizeof words / sizeof words[0];
+    EXPECT(rp_state_add_packed(state, words, count - 1, "abb", 3) == RP_USAGE);
+    rp_state_free(NULL);
+    EXPECT(rp_state_add_packed(state, words, count, "xyy", 3) == RP_OK);
+  }
+  {
+    const int64_t path[] = {1, 3, 0, 5, 1, 2, 0, 1};
+    EXPECT(rp_state_set_paths(state, path, 8, "xmodelx", 7) == RP_OK);
+    EXPECT(rp_state_set_paths(state, path, 8, "xmodelx!", 8) == RP_USAGE);
+  }
+}
+
+struct Contents {
+  float upper[ROWS / 2 * COLUMNS], lower[ROWS / 2 * COLUMNS];
+  int64_t a[3];
+  double b[5]; /* every second one is stored */
+};
+
+static rp_state* state_of(struct Contents* contents, const char* bytes) {
+  rp_state* state = NULL;
+  EXPECT(rp_state_new(&state) == RP_OK);
+  add_matrix(state, contents->upper, contents->lower);
+  add_packed(state, contents->a, contents->b);
+  EXPECT(rp_state_add_bytes(state, "step", bytes, strlen(bytes), RP_ANY_COPY) == RP_OK);
+  return state;
+}
+
+static void save(rp_job* job, const rp_state* state, int64_t step) {
+  rp_save_options options = {.struct_size = sizeof options};
+  rp_save_result result = {.struct_size = sizeof result};
+  rp_save* saving = NULL;
+  int32_t committed = 0;
+  options.directory = "run";
+  options.has_step = 1;
+  options.step = step;
+  options.step_names = "step-%d";
+  options.returns = RP_WHEN_QUEUED;
+  options.keep = 2;
+  EXPECT(rp_begin_save(job, state, &options, &saving) == RP_OK);
+  EXPECT(rp_save_wait_for_staging(saving) == RP_OK);
+  EXPECT(rp_save_poll(saving, &committed) == RP_OK);
+  EXPECT(rp_save_finish(saving, &result) == RP_OK);
+  EXPECT(rp_save_poll(saving, &committed) == RP_OK && committed == 1);
+  EXPECT(result.tensors == 3 && result.objects == 1 && result.bytes > 0);
+  EXPECT(strncmp(result.directory, "run/step-", 9) == 0);
+  rp_save_free(saving);
+}
+
+/* Loads into other memory and compares. */
+static void load(rp_job* job, const struct Contents* saved) {
+  struct Contents loaded;
+  rp_load_options options = {.struct_size = sizeof options};
+  rp_load_result result = {.struct_size = sizeof result};
+  rp_load* handle = NULL;
+  rp_state* state;
+  const void* bytes = NULL;
+  size_t size = 0;
+  memset(&loaded, 0, sizeof loaded);
+  loaded.b[1] = saved->b[1];
+  loaded.b[3] = saved->b[3];
+  state = state_of(&loaded, "?");
+  options.directory = "run";
+  options.step_names = "step-%d";
+  options.newest_whole = 1;
+  EXPECT(rp_load_all(job, state, &options, &handle, &result) == RP_OK);
+  EXPECT(result.found == 1 && result.has_step == 1 && result.step == 3);
+  EXPECT(result.tensors == 3 && result.objects == 1 && result.not_stored_count == 0);
+  EXPECT(memcmp(&loaded, saved, sizeof loaded) == 0);
+  EXPECT(rp_state_bytes(state, "step", &bytes, &size) == RP_OK);
+  EXPECT(size == 5 && memcmp(bytes, "three", 5) == 0);
+  EXPECT(rp_state_bytes(state, "no", &bytes, &size) == RP_NOT_FOUND);
+  rp_load_free(handle);
+  rp_state_free(state);
+}
+
+/* What is said of a load that finds nothing. */
+static void load_nothing(rp_job* job) {
+  rp_load_options options = {.struct_size = sizeof options};
+  rp_load_result result = {.struct_size = sizeof result};
+  rp_load* handle = NULL;
+  rp_state* state = NULL;
+  EXPECT(rp_state_new(&state) == RP_OK);
+  options.directory = "none";
+  EXPECT(rp_load_all(job, state, &options, &handle, &result) == RP_NOT_FOUND);
+  EXPECT(handle == NULL && rp_last_error()->code == RP_NOT_FOUND);
+  EXPECT(strncmp(rp_last_error()->what, "NOT_FOUND: ", 11) == 0);
+  options.if_any = 1;
+  EXPECT(rp_load_all(job, state, &options, &handle, &result) == RP_OK);
+  EXPECT(handle != NULL && result.found == 0 && result.directory[0] == '\0');
+  rp_load_free(handle);
+  rp_state_free(state);
+}
+
+/* A struct of a version that knew less, or that knows more. */
+static void sizes(void) {
+  struct {
+    rp_job_options known;
+    int64_t more;
+  } later = {.known = {.struct_size = sizeof later}};
+  rp_job* job = NULL;
+  later.known.root = "ckpt";
+  EXPECT(rp_job_open(&later.known, &job) == RP_OK);
+  rp_job_free(job);
+  later.more = 1;
+  EXPECT(rp_job_open(&later.known, &job) == RP_USAGE && job == NULL);
+  later.known.struct_size = 0;
+  EXPECT(rp_job_open(&later.known, &job) == RP_USAGE);
+  EXPECT(rp_job_open(NULL, &job) == RP_USAGE);
+  later.known.threads = -1; /* an earlier version did not have this field */
+  later.known.struct_size = offsetof(rp_job_options, deadline_ns);
+  EXPECT(rp_job_open(&later.known, &job) == RP_OK);
+  rp_job_free(job);
+  later.known.struct_size = sizeof later.known;
+  EXPECT(rp_job_open(&later.known, &job) == RP_USAGE);
+  later.known.threads = 1;
+  later.known.device = 1;
+  EXPECT(rp_job_open(&later.known, &job) == RP_UNSUPPORTED);
+}
+
+/* Gathers for the only rank of a job; `context` counts the calls, and 100 calls are too many. */
+static int32_t gather(void* context, const int32_t* members, size_t count, const void* mine,
+                      size_t size, rp_gathered* gathered) {
+  int* calls = context;
+  EXPECT(count == 1 && members[0] == 0);
+  EXPECT(rp_gathered_put(gathered, 1, mine, size) == RP_USAGE);
+  if (++*calls > 100) {
+    EXPECT(rp_gathered_fail(gathered, RP_DEADLINE, "rank 7 sleeps") == RP_OK);
+    return 1;
+  }
+  return rp_gathered_put(gathered, 0, mine, size);
+}
+
+static int32_t interrupted(void* context) { return *(int*)context < 0; }
+
+static void callbacks(const rp_state* state) {
+  int calls = 0;
+  rp_job_options options = {.struct_size = sizeof options};
+  rp_save_options how = {.struct_size = sizeof how};
+  rp_save_result result = {.struct_size = sizeof result};
+  rp_job* job = NULL;
+  rp_save* saving = NULL;
+  options.root = "ckpt";
+  options.fabric = RP_CALLBACKS;
+  options.context = &calls;
+  EXPECT(rp_job_open(&options, &job) == RP_USAGE);
+  options.all_gather = gather;
+  options.interrupted = interrupted;
+  options.rank = 1;
+  EXPECT(rp_job_open(&options, &job) == RP_USAGE);
+  options.rank = 0;
+  EXPECT(rp_job_open(&options, &job) == RP_OK);
+  how.directory = "by-callbacks";
+  EXPECT(rp_save_all(job, state, &how, &saving) == RP_OK);
+  EXPECT(rp_save_finish(saving, &result) == RP_OK && calls > 3);
+  rp_save_free(saving);
+  calls = -1000;
+  EXPECT(rp_save_all(job, state, &how, &saving) == RP_INTERRUPTED);
+  calls = 100;
+  EXPECT(rp_save_all(job, state, &how, &saving) == RP_DEADLINE && saving == NULL);
+  EXPECT(strcmp(rp_last_error()->message, "rank 7 sleeps") == 0 && rp_last_error()->rank == 0);
+  rp_job_free(job);
+}
+
+/* A forked process refuses the handles of its parent. */
+static void fork_one(rp_job* job, rp_state* state) {
+  int status = 0;
+  const pid_t child = fork();
+  if (child == 0) {
+    rp_save_options options = {.struct_size = sizeof options};
+    rp_save* saving = NULL;
+    options.directory = "child";
+    EXPECT(rp_save_all(job, state, &options, &saving) == RP_USAGE);
+    EXPECT(strstr(rp_last_error()->message, "forked") != NULL);
+    rp_state_free(state);
+    rp_job_free(job);
+    _exit(0);
+  }
+  EXPECT(waitpid(child, &status, 0) == child && status == 0);
+}
+
+int main(void) {
+  struct Contents contents;
+  rp_job* job = open_job();
+  rp_state* state;
+  int i;
+  EXPECT(rp_last_error()->code == RP_OK && rp_last_error()->rank == -1);
+  EXPECT(rp_abi_version() == RP_ABI_VERSION && rp_version()[0] != '\0');
+  EXPECT(strcmp(rp_code_name(RP_TORN_FILE), "TORN_FILE") == 0);
+  memset(&contents, 0, sizeof contents);
+  for (i = 0; i < ROWS / 2 * COLUMNS; ++i) contents.upper[i] = (float)i;
+  for (i = 0; i < ROWS / 2 * COLUMNS; ++i) contents.lower[i] = (float)-i;
+  for (i = 0; i < 3; ++i) contents.a[i] = INT64_MAX - i;
+  for (i = 0; i < 5; ++i) contents.b[i] = i / 3.0;
+  state = state_of(&contents, "three");
+  for (i = 1; i <= 3; ++i) save(job, state, i);
+  EXPECT(access("ckpt/run/step-3/.metadata", R_OK) == 0);
+  EXPECT(access("ckpt/run/step-1", F_OK) != 0);
+  load(job, &contents);
+  load_nothing(job);
+  sizes();
+  callbacks(state);
+  fork_one(job, state);
+  rp_state_free(state);
+  rp_job_free(job);
+  rp_job_free(NULL);
+  rp_save_free(NULL);
+  rp_load_free(NULL);
+  return 0;
+}
