@@ -1,0 +1,203 @@
+"""What a state dict holds: its leaves by key, as the default planners of torch name them, and the memory
+of each tensor."""
+
+from __future__ import annotations
+
+import ctypes
+import io
+from array import array
+from typing import Any, Mapping
+
+import torch
+from torch.distributed.checkpoint import DefaultSavePlanner
+from torch.distributed.checkpoint.metadata import MetadataIndex
+from torch.distributed.checkpoint.planner_helpers import _create_chunk_list
+from torch.distributed.checkpoint.stateful import Stateful
+from torch.distributed.checkpoint.utils import find_tensor_shard
+
+from reprise import _c
+from reprise.errors import Error
+
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
+_NO_DISPATCH = torch.Tensor.__torch_dispatch__
+
+_dtypes: dict[torch.dtype, int] = {}
+
+
+def number_of(dtype: torch.dtype) -> int:
+    """Returns the engine's number of an element type. Throws UNSUPPORTED if it has none."""
+    known = _dtypes.get(dtype)
+    if known is None:
+        number = ctypes.c_int32()
+        _c.check(_c.library().rp_dtype(str(dtype).partition(".")[2].encode(), ctypes.byref(number)))
+        known = _dtypes[dtype] = number.value
+    return known
+
+
+def state_dicts_of(state_dict: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the state dict with each ``Stateful`` object replaced by what its state_dict() returns."""
+    return {
+        key: value.state_dict() if isinstance(value, Stateful) else value
+        for key, value in state_dict.items()
+    }
+
+
+def flattened(state_dict: dict[str, Any]) -> tuple[dict[str, Any], dict[str, tuple]]:
+    """Returns the leaves by key, and the path of each key: names of dicts and positions in lists."""
+    planner = DefaultSavePlanner()
+    planner.set_up_planner(state_dict, is_coordinator=False)
+    return planner.state_dict, planner.mappings
+
+
+def put_back(state_dict: dict[str, Any], path: tuple, value: Any) -> None:
+    """Replaces the value at a path. Names in a path are texts also where keys are not."""
+    container: Any = state_dict
+    for step in path[:-1]:
+        container = container[_key_in(container, step)]
+    container[_key_in(container, path[-1])] = value
+
+
+def _key_in(container: Any, step: Any) -> Any:
+    if isinstance(container, Mapping) and step not in container:
+        return next((key for key in container if str(key) == step), step)
+    return step
+
+
+def is_tensor(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) or hasattr(value, "__create_chunk_list__")
+
+
+def _in_memory(tensor: torch.Tensor, key: str) -> torch.Tensor:
+    """Returns the tensor, or a copy of one whose memory does not hold its values. Throws UNSUPPORTED for
+    a tensor that is not in memory of the CPU as strided elements."""
+    if tensor.layout is not torch.strided or tensor.is_quantized:
+        raise Error("UNSUPPORTED", f"a tensor of layout {tensor.layout}, {tensor.dtype}", key=key)
+    if not tensor.is_cpu:
+        raise Error(
+            "UNSUPPORTED",
+            f"a tensor on the device {tensor.device}: this version reads and writes memory of the CPU alone",
+            key=key,
+        )
+    if tensor.is_conj() or tensor.is_neg():
+        return tensor.detach().resolve_conj().resolve_neg()
+    return tensor
+
+
+class Leaves:
+    """Describes tensors for the engine, and keeps their memory."""
+
+    def __init__(self) -> None:
+        self.words: list[int] = []
+        self.keys: list[bytes] = []
+        self.kept: list[torch.Tensor] = []  # whose memory the words name
+        self.stand_ins: list[tuple[torch.Tensor, torch.Tensor]] = []  # a tensor, and its copy
+
+    def add(self, key: str, value: Any) -> None:
+        if type(value) in _PLAIN and getattr(value, "global_offsets", None) is None:
+            shape = value.shape
+            self._begin(key, value.dtype, shape, 1)
+            self._part(key, [0] * len(shape), shape, value)
+        else:
+            self._add_shards(key, value)
+
+    def _add_shards(self, key: str, value: Any) -> None:
+        if not hasattr(value, "__create_chunk_list__") and (
+            type(value).__torch_dispatch__ is not _NO_DISPATCH
+        ):
+            raise Error("UNSUPPORTED", f"a tensor of type {type(value).__name__}", key=key)
+        shape = getattr(value, "global_shape", None) or value.size()
+        chunks = [] if _is_outside(value) else _create_chunk_list(value)
+        self._begin(key, value.dtype, shape, len(chunks))
+        for place, chunk in enumerate(chunks):
+            local = find_tensor_shard(value, MetadataIndex(key, chunk.offsets, place))
+            self._part(key, chunk.offsets, chunk.sizes, local)
+
+    def _begin(self, key: str, dtype: torch.dtype, shape: Any, parts: int) -> None:
+        name = key.encode()
+        self.keys.append(name)
+        try:
+            number = _dtypes.get(dtype) or number_of(dtype)
+        except Error as error:
+            raise Error(error.code, error.message, key=key) from None
+        self.words += (len(name), number, _c.ANY_COPY, len(shape), parts, *shape)
+
+    def _part(self, key: str, offset: Any, extent: Any, local: torch.Tensor) -> None:
+        memory = _in_memory(local, key)
+        if memory is not local:
+            self.stand_ins.append((local, memory))
+        if memory.shape != extent:
+            raise Error("LAYOUT_MISMATCH", f"a part of {tuple(extent)} has {tuple(memory.shape)}", key=key)
+        self.kept.append(memory)
+        strides = () if memory.is_contiguous() else memory.stride()
+        self.words += (_c.HOST, len(strides) != 0, memory.data_ptr(), *offset, *extent, *strides)
+
+
+def _is_outside(value: Any) -> bool:
+    """True for a DTensor of which this rank holds nothing."""
+    mesh = getattr(value, "device_mesh", None)
+    return mesh is not None and mesh.get_coordinate() is None
+
+
+def pickled(value: Any) -> bytes:
+    """Returns what the default planner of torch stores of a value that is no tensor."""
+    out = io.BytesIO()
+    torch.save(value, out)
+    return out.getvalue()
+
+
+class State:
+    """A state of the engine, made of the leaves of a state dict."""
+
+    def __init__(self, leaves: Mapping[str, Any], paths: Mapping[str, tuple], objects: Mapping[str, bytes]):
+        self.handle = ctypes.c_void_p()
+        self._lib = _c.library()
+        _c.check(self._lib.rp_state_new(ctypes.byref(self.handle)))
+        tensors = Leaves()
+        for key, value in leaves.items():
+            if key not in objects:
+                tensors.add(key, value)
+        self.kept, self.stand_ins = tensors.kept, tensors.stand_ins
+        self._pack(self._lib.rp_state_add_packed, tensors.words, tensors.keys)
+        for key, content in objects.items():
+            if "\0" in key:
+                raise Error("UNSUPPORTED", "a key with a zero byte", key=key)
+            _c.check(
+                self._lib.rp_state_add_bytes(
+                    self.handle, key.encode(), content, len(content), _c.ANY_COPY
+                )
+            )
+        self._set_paths(paths)
+
+    def __del__(self) -> None:
+        if self.handle:
+            self._lib.rp_state_free(self.handle)
+
+    def bytes_of(self, key: str) -> bytes:
+        """Returns bytes as added, or as replaced by a load."""
+        start, size = ctypes.c_void_p(), ctypes.c_size_t()
+        _c.check(
+            self._lib.rp_state_bytes(
+                self.handle, key.encode(), ctypes.byref(start), ctypes.byref(size)
+            )
+        )
+        return ctypes.string_at(start, size.value)
+
+    def _pack(self, call: Any, words: list[int], texts: list[bytes]) -> None:
+        numbers, text = array("q", words), b"".join(texts)
+        _c.check(call(self.handle, numbers.buffer_info()[0], len(numbers), text, len(text)))
+
+    def _set_paths(self, paths: Mapping[str, tuple]) -> None:
+        words: list[int] = []
+        texts: list[bytes] = []
+        for key, path in paths.items():
+            name = key.encode()
+            texts.append(name)
+            words += (len(name), len(path))
+            for step in path:
+                if isinstance(step, int):
+                    words += (1, step)
+                else:
+                    text = step.encode()
+                    texts.append(text)
+                    words += (0, len(text))
+        self._pack(self._lib.rp_state_set_paths, words, texts)

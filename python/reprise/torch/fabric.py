@@ -1,0 +1,122 @@
+"""Ranks that reach each other over ``torch.distributed``: a gloo group of the engine's own, so that its
+calls never mix with those of the training, and end after a deadline of their own."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import struct
+import time
+from typing import Callable, Optional, Sequence
+
+import torch
+import torch.distributed as dist
+
+from reprise.errors import Error
+
+_HEAD = 4096  # bytes that every member sends first: a length, and as much as fits
+_INLINE = _HEAD - 8
+_GIVE_UP_SECONDS = 2.0  # that an interrupted wait goes on, since the others may be about to end it
+_PAUSE_SECONDS = (20e-6, 1e-3)  # shortest and longest between two looks at a call
+
+
+class Interrupted(Exception):
+    """The program was told to stop while it waited for the other ranks."""
+
+
+class TorchFabric:
+    """Collective over the ranks of ``group``. ``interrupted`` is asked while this rank waits."""
+
+    def __init__(
+        self,
+        group: Optional[dist.ProcessGroup],
+        deadline_seconds: float,
+        interrupted: Callable[[], bool],
+    ) -> None:
+        self._ranks = dist.get_process_group_ranks(group or dist.group.WORLD)
+        self._timeout = datetime.timedelta(seconds=deadline_seconds)
+        self._interrupted = interrupted
+        self._groups: dict[tuple[int, ...], dist.ProcessGroup] = {}
+        self._unfinished: list = []  # calls that were given up; torch still writes to their memory
+        self.rank = self._ranks.index(dist.get_rank())
+        self.size = len(self._ranks)
+        self._everyone = tuple(range(self.size))
+        self._group_of(self._everyone)
+
+    def gather(self, members: Sequence[int], mine: bytes) -> list[bytes]:
+        """Returns the bytes of all members, which differ in length. Members are ranks of the group."""
+        group = self._group_of(tuple(members))
+        head = struct.pack("<q", len(mine)) + mine[:_INLINE]
+        heads = self._all_gather(group, head, _HEAD, len(members))
+        lengths = [struct.unpack_from("<q", part)[0] for part in heads]
+        rest = max(lengths) - _INLINE
+        if rest <= 0:
+            return [part[8 : 8 + length] for part, length in zip(heads, lengths)]
+        tails = self._all_gather(group, mine[_INLINE:], rest, len(members))
+        return [
+            part[8:][:length] + tail[: max(0, length - _INLINE)]
+            for part, tail, length in zip(heads, tails, lengths)
+        ]
+
+    def agree(self, failure: Optional[BaseException]) -> None:
+        """Throws on all ranks if one has a failure: an Error with its rank, or on the rank itself what it
+        was."""
+        told = b"" if failure is None else json.dumps(_told(failure, self.rank)).encode()
+        answers = self.gather(self._everyone, told)
+        if failure is not None:
+            raise failure
+        first = next((answer for answer in answers if answer), None)
+        if first is not None:
+            raise Error(**json.loads(first))
+
+    def _group_of(self, members: tuple[int, ...]) -> dist.ProcessGroup:
+        group = self._groups.get(members)
+        if group is None:
+            group = self._groups[members] = dist.new_group(
+                [self._ranks[member] for member in members],
+                timeout=self._timeout,
+                backend="gloo",
+                use_local_synchronization=True,
+            )
+        return group
+
+    def _all_gather(self, group: dist.ProcessGroup, mine: bytes, size: int, count: int) -> list[bytes]:
+        own = torch.zeros(size, dtype=torch.uint8)
+        if mine:
+            own[: len(mine)] = torch.frombuffer(bytearray(mine), dtype=torch.uint8)
+        all_ = [torch.empty(size, dtype=torch.uint8) for _ in range(count)]
+        call = dist.all_gather(all_, own, group=group, async_op=True)
+        try:
+            self._wait(call)
+        except Interrupted:
+            self._unfinished.append((call, own, all_))
+            raise
+        return [part.numpy().tobytes() for part in all_]
+
+    def _wait(self, call: dist.Work) -> None:
+        pause, longest = _PAUSE_SECONDS
+        gives_up: Optional[float] = None
+        while not call.is_completed():
+            if self._interrupted():
+                now = time.monotonic()
+                gives_up = gives_up or now + _GIVE_UP_SECONDS
+                if now > gives_up:
+                    raise Interrupted("this rank was told to stop while it waited for the others")
+            time.sleep(pause)
+            pause = min(2 * pause, longest)
+        call.wait()  # throws what went wrong
+
+
+def _told(failure: BaseException, rank: int) -> dict:
+    if isinstance(failure, Error):
+        return {
+            "code": failure.code,
+            "message": failure.message,
+            "key": failure.key,
+            "file": failure.file,
+            "offset": failure.offset,
+            "rank": rank,
+            "what": f"{failure} [rank {rank}]",
+        }
+    message = f"rank {rank} could not describe its state: {type(failure).__name__}: {failure}"
+    return {"code": "PEER_FAILED", "message": message, "rank": rank}

@@ -1,0 +1,136 @@
+"""The engine's job of this process, and calls of the engine that Ctrl-C can end."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import threading
+from dataclasses import dataclass
+from typing import Any, Iterator, Optional
+
+import torch.distributed as dist
+
+from reprise import _c
+
+from .fabric import Interrupted, TorchFabric
+
+
+@dataclass(frozen=True)
+class _Settings:
+    threads: int = 1
+    deadline_seconds: float = 1800.0
+
+
+_settings = _Settings()
+
+
+def configure(*, threads: Optional[int] = None, deadline_seconds: Optional[float] = None) -> None:
+    """Changes settings for the calls that follow, the same on all ranks.
+
+    Args:
+        threads: number of threads that write.
+        deadline_seconds: longest time that a rank waits for the others in one call, then DEADLINE.
+    """
+    global _settings
+    _settings = _Settings(
+        threads=_settings.threads if threads is None else threads,
+        deadline_seconds=(
+            _settings.deadline_seconds if deadline_seconds is None else deadline_seconds
+        ),
+    )
+
+
+class _Stop:
+    """Whether Ctrl-C came during a call of the engine."""
+
+    asked = False
+
+
+_stop = _Stop()
+
+
+@contextlib.contextmanager
+def interruptible() -> Iterator[None]:
+    """Within, SIGINT ends the engine's call on all ranks. It has its usual effect afterwards."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    usual = signal.getsignal(signal.SIGINT)
+    if not callable(usual):  # ignored, or not Python's
+        yield
+        return
+    came: list = []
+
+    def note(number: int, frame: Any) -> None:
+        came[:] = [number, frame]
+        _stop.asked = True
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, usual)
+        _stop.asked = False
+        if came:
+            usual(*came)
+
+
+class Job:
+    """A job over the ranks of a process group, or of this process alone. It lives as long as the process,
+    so that a save reuses the plan of the one before."""
+
+    def __init__(self, group: Optional[dist.ProcessGroup], settings: _Settings, distributed: bool):
+        self.handle = ctypes.c_void_p()
+        self._lib = _c.library()
+        self.fabric: Optional[TorchFabric] = None
+        if distributed:
+            self.fabric = TorchFabric(group, settings.deadline_seconds, lambda: _stop.asked)
+        self.options = _c.JobOptions(
+            root=b"/",
+            deadline_ns=int(settings.deadline_seconds * 1e9),
+            threads=settings.threads,
+            interrupted=_c.Interrupted(lambda _context: _stop.asked),
+        )
+        if self.fabric is not None:
+            self.options.fabric = _c.CALLBACKS
+            self.options.rank, self.options.size = self.fabric.rank, self.fabric.size
+            self.options.all_gather = _c.AllGather(self._all_gather)
+        _c.check(self._lib.rp_job_open(ctypes.byref(self.options), ctypes.byref(self.handle)))
+
+    def agree(self, failure: Optional[BaseException]) -> None:
+        """Throws on all ranks if one has a failure."""
+        if self.fabric is not None:
+            self.fabric.agree(failure)
+        elif failure is not None:
+            raise failure
+
+    def _all_gather(self, _context, members, count, mine, size, gathered) -> int:
+        try:
+            parts = self.fabric.gather(members[:count], ctypes.string_at(mine, size) if size else b"")
+            for place, part in enumerate(parts):
+                _c.check(self._lib.rp_gathered_put(gathered, place, part, len(part)))
+            return 0
+        except BaseException as error:  # a callback must not throw
+            code = _c.INTERRUPTED if isinstance(error, Interrupted) else _c.PEER_FAILED
+            if "timed out" in str(error).lower() or "timeout" in str(error).lower():
+                code = _c.DEADLINE
+            line = " ".join(f"{type(error).__name__}: {error}".split())
+            self._lib.rp_gathered_fail(gathered, code, f"all_gather: {line}".encode())
+            return 1
+
+
+_jobs: dict[tuple, tuple[Job, Any]] = {}
+
+
+def job_of(group: Optional[dist.ProcessGroup]) -> Job:
+    """Returns the job over the ranks of a group, by default of all. Collective at the first call."""
+    distributed = dist.is_available() and dist.is_initialized()
+    of = (group or dist.group.WORLD) if distributed else None
+    name = (os.getpid(), id(of), _settings)
+    known = _jobs.get(name)
+    if known is None:
+        # Keeps the group, too, so that no other one gets its id.
+        known = _jobs[name] = (Job(group, _settings, distributed), of)
+    return known[0]

@@ -1,0 +1,285 @@
+"""Saves."""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import logging
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Mapping, Optional, Union
+
+import torch.distributed as dist
+
+from reprise import _c
+from reprise.errors import Error
+
+from .describe import State, flattened, is_tensor, pickled, state_dicts_of
+from .job import Job, interruptible, job_of
+
+STEP_NAMES = "step-%d"
+
+_log = logging.getLogger("reprise")
+
+
+@dataclass(frozen=True)
+class UnequalCopy:
+    """A value that is no tensor, of which ranks hold different ones. The writer's is stored."""
+
+    key: str
+    writer: int
+    holders: tuple[int, ...]  #: ranks that hold another one
+
+
+@dataclass(frozen=True)
+class SaveResult:
+    """A checkpoint that was committed."""
+
+    path: str  #: directory of the checkpoint
+    tensors: int  #: in the whole checkpoint
+    objects: int  #: that are no tensors
+    bytes: int  #: that this rank wrote
+    planned: str  #: "fresh", "replanned" or "reused"
+    staging_bytes: int  #: largest amount of memory that this rank used for copies
+    waited_for_staging: bool  #: True if a copy had to wait for a write
+    unequal: tuple[UnequalCopy, ...]  #: the same on all ranks
+    log: tuple[str, ...]  #: messages for the operator, the same on all ranks
+
+
+class Saving:
+    """A save that is written in the background; ``begin_save`` makes it. ``poll`` and ``finish`` commit it,
+    collectively; a save that nobody finishes is finished when the interpreter exits."""
+
+    def __init__(self, job: Job, state: State, handle: ctypes.c_void_p) -> None:
+        self._job = job
+        self._state: Optional[State] = state  # keeps the tensors' memory until it was copied
+        self._handle = handle
+        self._result: Optional[SaveResult] = None
+        _in_flight.append(self)
+
+    def before_update(self) -> None:
+        """Waits until the state has been copied; from then on it may change. Call it before the optimizer's
+        step. Not collective."""
+        if self._handle:
+            _c.check(_c.library().rp_save_wait_for_staging(self._handle))
+        self._state = None
+
+    def poll(self) -> bool:
+        """Returns True once the checkpoint is committed. Commits it if all ranks have written their parts;
+        never waits for a rank that still writes."""
+        if self._result is None:
+            committed = ctypes.c_int32()
+            self._end_if_it_fails(_c.library().rp_save_poll, ctypes.byref(committed))
+            if committed.value:
+                self.finish()
+        return self._result is not None
+
+    def finish(self) -> SaveResult:
+        """Waits until all ranks have written their parts, and commits. A second call returns the same."""
+        if self._result is None:
+            result = _c.SaveResult()
+            self._end_if_it_fails(_c.library().rp_save_finish, ctypes.byref(result))
+            self._result = _result_of(result)
+            self._end()
+            _tell(self._job, self._result)
+        return self._result
+
+    def _end_if_it_fails(self, call: Any, into: Any) -> None:
+        if not self._handle:
+            raise Error("USAGE", "this save has failed before")
+        try:
+            with interruptible():
+                _c.check(call(self._handle, into))
+        except BaseException:
+            self._end()
+            raise
+
+    def _end(self) -> None:
+        if self in _in_flight:
+            _in_flight.remove(self)
+        _c.library().rp_save_free(self._handle)
+        self._handle = ctypes.c_void_p()
+        self._state = None
+
+
+_in_flight: list[Saving] = []
+
+
+@atexit.register
+def _finish_all() -> None:
+    while _in_flight:
+        _in_flight[0].finish()
+
+
+# A forked child, such as a worker that loads data, has no part in its parent's saves.
+os.register_at_fork(after_in_child=_in_flight.clear)
+
+
+def save(
+    state_dict: Mapping[str, Any],
+    path: Union[str, os.PathLike],
+    *,
+    step: Optional[int] = None,
+    keep: Optional[int] = None,
+    step_names: str = STEP_NAMES,
+    replace: bool = True,
+    checksums: str = "crc32",
+    read_back: str = "before_older_goes",
+    refuse_unequal: bool = False,
+    structure: str = "state",
+    process_group: Optional[dist.ProcessGroup] = None,
+) -> SaveResult:
+    """Saves a state dict, and returns when the checkpoint is committed and would survive a power cut.
+
+    Args:
+        state_dict: anything that ``dcp.save`` takes. Tensors of any strides, in memory of the CPU.
+        path: with a step the directory of all iterations, otherwise the checkpoint itself.
+        step: number of the iteration.
+        keep: number of iterations to keep, the new one included; by default all.
+        step_names: name of an iteration's directory, with one %d. With "iter_%07d", Megatron's tracker is
+            kept, too.
+        replace: False throws USAGE if the checkpoint exists.
+        checksums: "crc32", "crc32+sha256" (adds a manifest, integrity.json) or "none".
+        read_back: when each rank reads its file again: "before_older_goes", "always" or "never".
+        refuse_unequal: True throws COMMON_STATE_DIVERGES if ranks hold different values under a key that
+            is no tensor's; otherwise the result and the log name them.
+        structure: name of this kind of state, whose plan the next save of it uses again.
+        process_group: the ranks; by default all.
+
+    Raises:
+        reprise.Error: the same on all ranks; no checkpoint was added, and an existing one is intact.
+    """
+    options = _options(path, step, keep, step_names, replace, checksums, read_back, refuse_unequal, structure)
+    job, state = _described(state_dict, process_group)
+    return Saving(job, state, _began(_c.library().rp_save_all, job, state, options)).finish()
+
+
+def begin_save(
+    state_dict: Mapping[str, Any],
+    path: Union[str, os.PathLike],
+    *,
+    step: Optional[int] = None,
+    keep: Optional[int] = None,
+    step_names: str = STEP_NAMES,
+    replace: bool = True,
+    checksums: str = "crc32",
+    read_back: str = "before_older_goes",
+    refuse_unequal: bool = False,
+    structure: str = "state",
+    staging_bytes: Optional[int] = None,
+    process_group: Optional[dist.ProcessGroup] = None,
+) -> Saving:
+    """Begins a save and returns while the state is still being copied.
+
+    Call ``before_update`` before the state changes, and ``poll`` now and then or ``finish``.
+
+    Args:
+        staging_bytes: most memory for copies; by default as much as this rank writes. With less, this call
+            waits for writes.
+        others: as in ``save``.
+    """
+    options = _options(path, step, keep, step_names, replace, checksums, read_back, refuse_unequal, structure)
+    options.returns = _c.WHEN_QUEUED
+    options.staging_bytes = staging_bytes or 0
+    job, state = _described(state_dict, process_group)
+    return Saving(job, state, _began(_c.library().rp_begin_save, job, state, options))
+
+
+def engine_path(path: Union[str, os.PathLike]) -> bytes:
+    """Returns a path below the root, as the engine takes it."""
+    return os.fsencode(os.path.abspath(path)).lstrip(b"/")
+
+
+def _options(
+    path: Union[str, os.PathLike],
+    step: Optional[int],
+    keep: Optional[int],
+    step_names: str,
+    replace: bool,
+    checksums: str,
+    read_back: str,
+    refuse_unequal: bool,
+    structure: str,
+) -> _c.SaveOptions:
+    for name, value, choices in (
+        ("checksums", checksums, _c.CHECKSUMS),
+        ("read_back", read_back, _c.READ_BACK),
+    ):
+        if value not in choices:
+            raise ValueError(f"{name}: {value!r} is none of {', '.join(choices)}")
+    if keep is not None and keep < 1:
+        raise ValueError(f"keep: {keep} is less than 1")
+    return _c.SaveOptions(
+        directory=engine_path(path),
+        has_step=step is not None,
+        step=step or 0,
+        step_names=step_names.encode(),
+        keep=keep or 0,
+        refuse_existing=not replace,
+        checksums=_c.CHECKSUMS[checksums],
+        read_back=_c.READ_BACK[read_back],
+        refuse_unequal=refuse_unequal,
+        structure=structure.encode(),
+    )
+
+
+def _described(
+    state_dict: Mapping[str, Any], group: Optional[dist.ProcessGroup]
+) -> tuple[Job, State]:
+    """Collective: if one rank can't describe its state, all throw."""
+    job = job_of(group)
+    state, failure = None, None
+    try:
+        leaves, paths = flattened(state_dicts_of(state_dict))
+        objects = {key: pickled(value) for key, value in leaves.items() if not is_tensor(value)}
+        state = State(leaves, paths, objects)
+    except Exception as error:
+        failure = error
+    job.agree(failure)
+    return job, state
+
+
+def _began(call: Any, job: Job, state: State, options: _c.SaveOptions) -> ctypes.c_void_p:
+    handle = ctypes.c_void_p()
+    with interruptible():
+        _c.check(
+            call(job.handle, state.handle, ctypes.byref(options), ctypes.byref(handle))
+        )
+    return handle
+
+
+def _result_of(result: _c.SaveResult) -> SaveResult:
+    return SaveResult(
+        path=str(Path("/", os.fsdecode(result.directory))),
+        tensors=result.tensors,
+        objects=result.objects,
+        bytes=result.bytes,
+        planned=_c.PLANNED[result.planned],
+        staging_bytes=result.staging_bytes,
+        waited_for_staging=bool(result.waited_for_staging),
+        unequal=tuple(
+            UnequalCopy(
+                one.key.decode("utf-8", "replace"),
+                one.writer,
+                tuple(one.holders[: one.holder_count]),
+            )
+            for one in result.unequal[: result.unequal_count]
+        ),
+        log=_c.texts(result.log, result.log_count),
+    )
+
+
+def _tell(job: Job, result: SaveResult) -> None:
+    """One rank logs what an operator should know."""
+    if job.fabric is None or job.fabric.rank == 0:
+        for line in result.log:
+            _log.info("%s: %s", result.path, line)
+        for copy in result.unequal:
+            _log.warning(
+                "%s: ranks %s hold another '%s' than rank %d, whose is stored",
+                result.path,
+                ", ".join(map(str, copy.holders)),
+                copy.key,
+                copy.writer,
+            )
