@@ -21,7 +21,6 @@ CHECKSUMS = {"crc32": 0, "none": 1, "crc32+sha256": 2}
 READ_BACK = {"before_older_goes": 0, "always": 1, "never": 2}
 PLANNED = ("fresh", "replanned", "reused")
 RAISE_UNEXPECTED, RETURN_ALL = 1, 6
-PEER_FAILED, DEADLINE, INTERRUPTED = 31, 32, 15
 
 Interrupted = ctypes.CFUNCTYPE(c_int32, c_void_p)
 AllGather = ctypes.CFUNCTYPE(
@@ -222,6 +221,13 @@ def library() -> ctypes.CDLL:
             f"and this package needs {ABI_VERSION}"
         )
     return loaded
+
+
+@functools.lru_cache(maxsize=None)
+def numbers() -> dict[str, int]:
+    """Returns the numbers of errors by their names."""
+    names = {number: _text(library().rp_code_name(number)) for number in range(1, 256)}
+    return {name: number for number, name in names.items() if not name.startswith("UNKNOWN_")}
 
 
 def _text(text: bytes) -> str:

@@ -101,15 +101,13 @@ class Leaves:
             self._add_shards(key, value)
 
     def _add_shards(self, key: str, value: Any) -> None:
-        if not hasattr(value, "__create_chunk_list__") and (
-            type(value).__torch_dispatch__ is not _NO_DISPATCH
-        ):
-            raise Error("UNSUPPORTED", f"a tensor of type {type(value).__name__}", key=key)
         shape = getattr(value, "global_shape", None) or value.size()
         chunks = [] if _is_outside(value) else _create_chunk_list(value)
         self._begin(key, value.dtype, shape, len(chunks))
         for place, chunk in enumerate(chunks):
             local = find_tensor_shard(value, MetadataIndex(key, chunk.offsets, place))
+            if type(local).__torch_dispatch__ is not _NO_DISPATCH:
+                raise Error("UNSUPPORTED", f"a tensor of type {type(local).__name__}", key=key)
             self._part(key, chunk.offsets, chunk.sizes, local)
 
     def _begin(self, key: str, dtype: torch.dtype, shape: Any, parts: int) -> None:

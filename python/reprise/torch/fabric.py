@@ -20,10 +20,6 @@ _GIVE_UP_SECONDS = 2.0  # that an interrupted wait goes on, since the others may
 _PAUSE_SECONDS = (20e-6, 1e-3)  # shortest and longest between two looks at a call
 
 
-class Interrupted(Exception):
-    """The program was told to stop while it waited for the other ranks."""
-
-
 class TorchFabric:
     """Collective over the ranks of ``group``. ``interrupted`` is asked while this rank waits."""
 
@@ -44,7 +40,8 @@ class TorchFabric:
         self._group_of(self._everyone)
 
     def gather(self, members: Sequence[int], mine: bytes) -> list[bytes]:
-        """Returns the bytes of all members, which differ in length. Members are ranks of the group."""
+        """Returns the bytes of all members, which differ in length. Members are ranks of the group. Throws
+        PEER_FAILED, DEADLINE, or INTERRUPTED if this rank is to stop."""
         group = self._group_of(tuple(members))
         head = struct.pack("<q", len(mine)) + mine[:_INLINE]
         heads = self._all_gather(group, head, _HEAD, len(members))
@@ -85,15 +82,24 @@ class TorchFabric:
         if mine:
             own[: len(mine)] = torch.frombuffer(bytearray(mine), dtype=torch.uint8)
         all_ = [torch.empty(size, dtype=torch.uint8) for _ in range(count)]
-        call = dist.all_gather(all_, own, group=group, async_op=True)
         try:
-            self._wait(call)
-        except Interrupted:
-            self._unfinished.append((call, own, all_))
-            raise
+            call = dist.all_gather(all_, own, group=group, async_op=True)
+            if not self._ends(call):
+                self._unfinished.append((call, own, all_))
+                what = "this rank was told to stop while it waited for the others"
+                raise Error("INTERRUPTED", what, rank=self.rank)
+            call.wait()  # throws what went wrong
+        except RuntimeError as error:
+            raise error if isinstance(error, Error) else self._error_of(error) from error
         return [part.numpy().tobytes() for part in all_]
 
-    def _wait(self, call: dist.Work) -> None:
+    def _error_of(self, error: RuntimeError) -> Error:
+        line = " ".join(f"{type(error).__name__}: {error}".split())
+        late = "timed out" in line.lower() or "timeout" in line.lower()
+        return Error("DEADLINE" if late else "PEER_FAILED", f"all_gather: {line}", rank=self.rank)
+
+    def _ends(self, call: dist.Work) -> bool:
+        """Waits for a call. False if this rank was told to stop, and the call has not ended since."""
         pause, longest = _PAUSE_SECONDS
         gives_up: Optional[float] = None
         while not call.is_completed():
@@ -101,10 +107,10 @@ class TorchFabric:
                 now = time.monotonic()
                 gives_up = gives_up or now + _GIVE_UP_SECONDS
                 if now > gives_up:
-                    raise Interrupted("this rank was told to stop while it waited for the others")
+                    return False
             time.sleep(pause)
             pause = min(2 * pause, longest)
-        call.wait()  # throws what went wrong
+        return True
 
 
 def _told(failure: BaseException, rank: int) -> dict:

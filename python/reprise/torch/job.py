@@ -13,8 +13,9 @@ from typing import Any, Iterator, Optional
 import torch.distributed as dist
 
 from reprise import _c
+from reprise.errors import Error
 
-from .fabric import Interrupted, TorchFabric
+from .fabric import TorchFabric
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ _stop = _Stop()
 
 @contextlib.contextmanager
 def interruptible() -> Iterator[None]:
-    """Within, SIGINT ends the engine's call on all ranks. It has its usual effect afterwards."""
+    """Within, SIGINT ends the engine's calls on all ranks. It has its usual effect afterwards."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -62,6 +63,7 @@ def interruptible() -> Iterator[None]:
         yield
         return
     came: list = []
+    before = _stop.asked
 
     def note(number: int, frame: Any) -> None:
         came[:] = [number, frame]
@@ -72,7 +74,7 @@ def interruptible() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, usual)
-        _stop.asked = False
+        _stop.asked = before
         if came:
             usual(*came)
 
@@ -113,11 +115,10 @@ class Job:
                 _c.check(self._lib.rp_gathered_put(gathered, place, part, len(part)))
             return 0
         except BaseException as error:  # a callback must not throw
-            code = _c.INTERRUPTED if isinstance(error, Interrupted) else _c.PEER_FAILED
-            if "timed out" in str(error).lower() or "timeout" in str(error).lower():
-                code = _c.DEADLINE
-            line = " ".join(f"{type(error).__name__}: {error}".split())
-            self._lib.rp_gathered_fail(gathered, code, f"all_gather: {line}".encode())
+            known = isinstance(error, Error)
+            message = error.message if known else f"{type(error).__name__}: {error}"
+            code = _c.numbers().get(error.code if known else "", 0)
+            self._lib.rp_gathered_fail(gathered, code, message.encode())
             return 1
 
 

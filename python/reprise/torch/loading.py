@@ -51,8 +51,9 @@ def load(
     """Loads a checkpoint into a state dict, in place, whatever layout it was saved with.
 
     Tensors are filled where they are; values that are no tensors are replaced in the dict, and for a
-    ``Stateful`` object its load_state_dict() is called, as ``dcp.load`` does. Checksums are verified. Shapes and element types must be
-    those that are stored. Values that are no tensors are unpickled, so load only what you trust.
+    ``Stateful`` object its load_state_dict() is called, as ``dcp.load`` does. Checksums are verified.
+    Shapes and element types must be those that are stored. Values that are no tensors are unpickled, so
+    load only what you trust.
 
     Args:
         state_dict: says what is wanted. It may want less than is stored.
@@ -70,18 +71,6 @@ def load(
             DTYPE_DRIFT leave the state dict as it was. After CHECKSUM, TORN_FILE and others that come
             while elements are read, tensors hold 0xBD.
     """
-    job = job_of(process_group)
-    state, failure = None, None
-    try:
-        own = state_dicts_of(state_dict)
-        leaves, paths = flattened(own)
-        objects = {key: _NOT_LOADED for key, value in leaves.items() if not is_tensor(value)}
-        state = State(leaves, {}, objects)
-    except Exception as error:
-        failure = error
-    job.agree(failure)
-
-    lib, handle, found = _c.library(), ctypes.c_void_p(), _c.LoadResult()
     options = _c.LoadOptions(
         directory=engine_path(path if step is None else os.path.join(path, step_names % step)),
         step_names=step_names.encode(),
@@ -92,15 +81,33 @@ def load(
         if_any=missing_ok,
     )
     with interruptible():
-        _c.check(
-            lib.rp_load_all(
-                job.handle,
-                state.handle,
-                ctypes.byref(options),
-                ctypes.byref(handle),
-                ctypes.byref(found),
-            )
+        return _loaded(state_dict, process_group, options)
+
+
+def _loaded(
+    state_dict: dict[str, Any], group: Optional[dist.ProcessGroup], options: _c.LoadOptions
+) -> Optional[LoadResult]:
+    """Collective: if one rank can't describe what it wants, all throw."""
+    job = job_of(group)
+    own, state, failure = {}, None, None
+    try:
+        own = state_dicts_of(state_dict)
+        leaves, paths = flattened(own)
+        objects = {key: _NOT_LOADED for key, value in leaves.items() if not is_tensor(value)}
+        state = State(leaves, {}, objects)
+    except Exception as error:
+        failure = error
+    job.agree(failure)
+    lib, handle, found = _c.library(), ctypes.c_void_p(), _c.LoadResult()
+    _c.check(
+        lib.rp_load_all(
+            job.handle,
+            state.handle,
+            ctypes.byref(options),
+            ctypes.byref(handle),
+            ctypes.byref(found),
         )
+    )
     try:
         result = _result_of(found, leaves)
     finally:

@@ -6,6 +6,7 @@ import atexit
 import ctypes
 import logging
 import os
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Mapping, Optional, Union
@@ -108,8 +109,11 @@ _in_flight: list[Saving] = []
 
 @atexit.register
 def _finish_all() -> None:
-    while _in_flight:
-        _in_flight[0].finish()
+    failed = hasattr(sys, "last_value") and not hasattr(sys, "ps1")
+    for saving in list(_in_flight):
+        # A rank that ends by an exception doesn't wait for the others, which may not come.
+        if not failed or saving._job.fabric is None:
+            saving.finish()
 
 
 # A forked child, such as a worker that loads data, has no part in its parent's saves.
@@ -151,8 +155,8 @@ def save(
         reprise.Error: the same on all ranks; no checkpoint was added, and an existing one is intact.
     """
     options = _options(path, step, keep, step_names, replace, checksums, read_back, refuse_unequal, structure)
-    job, state = _described(state_dict, process_group)
-    return Saving(job, state, _began(_c.library().rp_save_all, job, state, options)).finish()
+    with interruptible():
+        return _began(_c.library().rp_save_all, state_dict, process_group, options).finish()
 
 
 def begin_save(
@@ -182,8 +186,8 @@ def begin_save(
     options = _options(path, step, keep, step_names, replace, checksums, read_back, refuse_unequal, structure)
     options.returns = _c.WHEN_QUEUED
     options.staging_bytes = staging_bytes or 0
-    job, state = _described(state_dict, process_group)
-    return Saving(job, state, _began(_c.library().rp_begin_save, job, state, options))
+    with interruptible():
+        return _began(_c.library().rp_begin_save, state_dict, process_group, options)
 
 
 def engine_path(path: Union[str, os.PathLike]) -> bytes:
@@ -224,9 +228,12 @@ def _options(
     )
 
 
-def _described(
-    state_dict: Mapping[str, Any], group: Optional[dist.ProcessGroup]
-) -> tuple[Job, State]:
+def _began(
+    call: Any,
+    state_dict: Mapping[str, Any],
+    group: Optional[dist.ProcessGroup],
+    options: _c.SaveOptions,
+) -> Saving:
     """Collective: if one rank can't describe its state, all throw."""
     job = job_of(group)
     state, failure = None, None
@@ -237,16 +244,9 @@ def _described(
     except Exception as error:
         failure = error
     job.agree(failure)
-    return job, state
-
-
-def _began(call: Any, job: Job, state: State, options: _c.SaveOptions) -> ctypes.c_void_p:
     handle = ctypes.c_void_p()
-    with interruptible():
-        _c.check(
-            call(job.handle, state.handle, ctypes.byref(options), ctypes.byref(handle))
-        )
-    return handle
+    _c.check(call(job.handle, state.handle, ctypes.byref(options), ctypes.byref(handle)))
+    return Saving(job, state, handle)
 
 
 def _result_of(result: _c.SaveResult) -> SaveResult:

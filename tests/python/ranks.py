@@ -1,0 +1,52 @@
+"""Runs a function on several ranks, which are processes over gloo."""
+import os
+import tempfile
+import traceback
+import warnings
+
+import torch.distributed as dist
+import torch.multiprocessing as mp
+
+
+def _rank(rank, size, meet, answers, function, arguments):
+    warnings.filterwarnings("ignore")
+    os.environ.update(RANK=str(rank), WORLD_SIZE=str(size), LOCAL_RANK=str(rank))
+    dist.init_process_group("gloo", init_method=f"file://{meet}", rank=rank, world_size=size)
+    try:
+        answers.put((rank, function(rank, size, *arguments), None))
+    except BaseException:
+        answers.put((rank, None, traceback.format_exc()))
+        os._exit(1)
+    dist.destroy_process_group()
+
+
+def run(size, function, *arguments, ends=None, timeout=120):
+    """Returns what each rank returned. `ends` are the ranks that must end by themselves; by default all."""
+    context = mp.get_context("spawn")
+    answers = context.SimpleQueue()
+    with tempfile.TemporaryDirectory() as folder:
+        meet = os.path.join(folder, "meet")
+        workers = [
+            context.Process(target=_rank, args=(rank, size, meet, answers, function, arguments))
+            for rank in range(size)
+        ]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join(timeout)
+        for worker in workers:
+            if worker.is_alive():
+                worker.kill()
+                worker.join()
+                raise AssertionError("a rank did not end")
+    found = {}
+    while not answers.empty():
+        rank, answer, failure = answers.get()
+        if failure is not None:
+            raise AssertionError(f"rank {rank}: {failure}")
+        found[rank] = answer
+    wanted = range(size) if ends is None else ends
+    missing = [rank for rank in wanted if rank not in found]
+    if missing:
+        raise AssertionError(f"ranks {missing} gave no answer")
+    return [found.get(rank) for rank in range(size)]

@@ -1,0 +1,169 @@
+"""Forks, exits and signals while a save is in flight, and ranks that die."""
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+import torch
+import torch.distributed as dist
+
+import ranks
+import reprise
+import reprise.torch as rt
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def big(seed):
+    return {f"w{i}": torch.full((1 << 18,), float(seed)) for i in range(16)}
+
+
+def in_child(saving, path, answers):
+    """A forked worker: its parent's save is not its own, and it may save by itself."""
+    try:
+        saving.finish()
+        answers.put("finished")
+    except reprise.Error as error:
+        answers.put((error.code, "forked" in error.message))
+    rt.save({"n": 5}, path)
+    answers.put(rt.load({"n": 0}, path).loaded)
+
+
+def one_dies(rank, size, folder):
+    path = os.path.join(folder, "run")
+    rt.save({"n": 1}, path, step=1)
+    if rank == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    began = time.monotonic()
+    try:
+        for step in range(2, 100):
+            rt.save({"n": step}, path, step=step)
+        return "saved"
+    except reprise.Error as error:
+        return (error.code, error.rank, time.monotonic() - began < 30)
+
+
+def one_is_interrupted(rank, size, folder):
+    """Rank 0 gets Ctrl-C while it waits for rank 1, which comes a second later and hears of it."""
+    path = os.path.join(folder, "run")
+    rt.save({"n": 1}, path, step=1)
+    if rank == 1:
+        time.sleep(1)
+    else:
+        threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+    try:
+        rt.save({"n": 2}, path, step=2)
+        return "saved"
+    except KeyboardInterrupt:
+        said = "stopped"
+    except reprise.Error as error:
+        said = error.code
+    return said, sorted(name for name in os.listdir(path) if "." not in name)
+
+
+def waits_alone(rank, size, folder):
+    """Rank 0 gets Ctrl-C while it waits for a rank that doesn't come in time."""
+    path = os.path.join(folder, "run")
+    rt.save({"n": 1}, path, step=1)
+    if rank == 1:
+        time.sleep(8)
+        os._exit(0)
+    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+    began = time.monotonic()
+    try:
+        rt.save({"n": 2}, path, step=2)
+        return "saved"
+    except KeyboardInterrupt:
+        return time.monotonic() - began < 6
+
+
+def one_fails(rank, size, folder):
+    """A rank that ends by an exception with a save in flight is gone at once."""
+    code = (
+        "import test_lives as t; t.dist.init_process_group('gloo', init_method='file://' + t.os.environ['MEET'])\n"
+        "t.rt.begin_save({'n': 1}, t.os.environ['TO'])\n"
+        "if t.dist.get_rank() == 0: raise ValueError('mine')\n"
+        "t.time.sleep(5); t.os._exit(0)"
+    )
+    environment = dict(os.environ, MEET=os.path.join(folder, "meet"), TO=os.path.join(folder, "run"))
+    ended = subprocess.run([sys.executable, "-c", code], env=environment, cwd=HERE, text=True, stderr=subprocess.PIPE)
+    return ended.returncode, "mine" in ended.stderr
+
+
+def too_late(rank, size, folder):
+    rt.configure(deadline_seconds=2)
+    path = os.path.join(folder, "run")
+    rt.save({"n": 1}, path)
+    if rank == 1:
+        time.sleep(6)
+        return None
+    try:
+        rt.save({"n": 2}, path)
+        return "saved"
+    except reprise.Error as error:
+        return error.code
+
+
+class Lives(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        self.path = os.path.join(self.folder, "run")
+
+    def test_a_forked_worker_has_no_part_in_its_parents_save(self):
+        saving = rt.begin_save(big(1), self.path, step=1)
+        context = multiprocessing.get_context("fork")
+        answers = context.SimpleQueue()
+        child = context.Process(target=in_child, args=(saving, os.path.join(self.folder, "child"), answers))
+        child.start()
+        self.assertEqual(answers.get(), ("USAGE", True))
+        self.assertEqual(answers.get(), ("n",))
+        child.join(60)
+        self.assertEqual(child.exitcode, 0)
+        saving.finish()
+        state = big(2)
+        rt.load(state, self.path)
+        self.assertTrue(all(bool((value == 1).all()) for value in state.values()))
+
+    def test_a_save_that_nobody_finished_is_finished_at_exit(self):
+        code = f"import test_lives as t\nt.rt.begin_save(t.big(3), {self.path!r}, step=1)"
+        subprocess.run([sys.executable, "-c", code], check=True, cwd=HERE)
+        state = big(4)
+        self.assertEqual(rt.load(state, self.path).step, 1)
+        self.assertEqual(float(state["w0"][0]), 3.0)
+
+    def test_a_save_keeps_its_tensors_until_they_are_copied(self):
+        saving = rt.begin_save(big(1), self.path, step=1)  # no one else holds these tensors
+        other = [torch.zeros(1 << 18) for _ in range(16)]
+        saving.finish()
+        state = big(2)
+        rt.load(state, self.path)
+        self.assertEqual(sum(float((value != 1).sum()) for value in state.values()), 0)
+        del other
+
+    def test_a_rank_that_dies_is_an_error_within_seconds(self):
+        self.assertEqual(ranks.run(2, one_dies, self.folder, ends=[0])[0], ("PEER_FAILED", 0, True))
+
+    def test_a_rank_that_is_interrupted_stops_all(self):
+        first, second = ranks.run(2, one_is_interrupted, self.folder)
+        self.assertEqual(first, ("stopped", ["step-1"]))
+        self.assertEqual(second, ("INTERRUPTED", ["step-1"]))
+
+    def test_a_rank_that_is_interrupted_waits_no_longer(self):
+        self.assertEqual(ranks.run(2, waits_alone, self.folder, ends=[0])[0], True)
+
+    def test_a_rank_that_fails_does_not_wait_for_the_others(self):
+        self.assertEqual(ranks.run(2, one_fails, self.folder), [(1, True), (0, False)])
+
+    def test_a_rank_that_does_not_come_is_an_error_after_the_deadline(self):
+        self.assertEqual(ranks.run(2, too_late, self.folder)[0], "DEADLINE")
+
+
+if __name__ == "__main__":
+    unittest.main()
