@@ -85,7 +85,8 @@ def waits_alone(rank, size, folder):
 def one_fails(rank, size, folder):
     """A rank that ends by an exception with a save in flight is gone at once."""
     code = (
-        "import test_lives as t; t.dist.init_process_group('gloo', init_method='file://' + t.os.environ['MEET'])\n"
+        "import test_lives as t; t.dist.init_process_group('gloo', init_method='file://' + t.os.environ['MEET'], "
+        "rank=int(t.os.environ['RANK']), world_size=2)\n"
         "t.rt.begin_save({'n': 1}, t.os.environ['TO'])\n"
         "if t.dist.get_rank() == 0: raise ValueError('mine')\n"
         "t.time.sleep(5); t.os._exit(0)"
