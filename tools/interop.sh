@@ -84,7 +84,7 @@ interop_older() {
 interop_cases() {
   local env="$1" log=build/log/interop.log began=$SECONDS passed failed skipped rc
   shift
-  build_for_tests release reprise || return 1
+  build_for_tests release reprise reprise_library_c || return 1
   step "torch, Megatron-Core and Reprise read each other, in $env"
   "$env/bin/python" tests/interop/interop.py --reprise build/release/reprise "$@" 2>&1 | tee "$log"
   rc=${PIPESTATUS[0]}
@@ -98,11 +98,19 @@ interop_cases() {
   ((${failed:-1} == 0))
 }
 
-# interop_in ENV [ARGUMENT...]: the cases, and the trainer of the bundle, which a machine with a GPU runs
-# there.
+# interop_python ENV: the tests of the Python package.
+interop_python() {
+  local env="$1"
+  checked env PYTHONPATH=python REPRISE_LIBRARY="$PWD/build/release/lib/libreprise_c.so" \
+    "$env/bin/python" -W ignore -m unittest discover tests/python
+}
+
+# interop_in ENV [ARGUMENT...]: the cases, the Python package, and the trainer of the bundle, which a
+# machine with a GPU runs there.
 interop_in() {
   local env="$1" broken=0
   interop_cases "$@" || broken=1
+  interop_python "$env" || broken=1
   checked "$env/bin/python" tests/bundle/torch_trainer.py --device cpu build/release/reprise || broken=1
   ((broken == 0))
 }

@@ -51,6 +51,7 @@ struct rp_save : reprise::c::OwnedByProcess {
 struct rp_load : reprise::c::OwnedByProcess {
   std::string directory;
   reprise::c::Texts not_stored, not_requested, excused, fell_back_from, log;
+  std::vector<std::int64_t> damaged;
 };
 
 namespace reprise::c {
@@ -60,9 +61,9 @@ template <class Handle>
 Handle& own(Handle* handle, const char* what) {
   require(handle, what);
   if (handle->is_own()) return *handle;
-  throw Error(Code::kUsage, std::string(what) + ": process " + std::to_string(handle->process) +
-                                " made this handle, and a forked process can't use it; open a " +
-                                "job of its own here");
+  refuse(Code::kUsage, std::string(what) + ": process " + std::to_string(handle->process) +
+                           " made this handle, and a forked process can't use it; open a " +
+                           "job of its own here");
 }
 
 /// Frees a handle, unless a parent process made it.

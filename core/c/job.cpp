@@ -10,8 +10,6 @@
 namespace reprise::c {
 namespace {
 
-[[noreturn]] void refuse(Code code, const std::string& what) { throw Error(code, what); }
-
 /// Returns a span in nanoseconds, or `otherwise` for 0.
 std::chrono::nanoseconds span_or(std::int64_t ns, std::chrono::nanoseconds otherwise,
                                  const char* what) {

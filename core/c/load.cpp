@@ -40,6 +40,7 @@ rp_load_result kept_in(rp_load& load, LoadResult found) {
   load.excused = Texts(std::move(found.excused));
   load.fell_back_from = Texts(std::move(found.fell_back_from));
   load.log = Texts(std::move(found.log));
+  load.damaged = std::move(found.damaged);
   return {.struct_size = sizeof(rp_load_result),
           .found = 1,
           .has_step = found.step ? 1 : 0,
@@ -49,6 +50,13 @@ rp_load_result kept_in(rp_load& load, LoadResult found) {
           .objects = found.objects,
           .elements = found.elements,
           .bytes_read = found.bytes_read,
+          .bytes_for_all = found.bytes_for_all,
+          .bytes_needed = found.bytes_needed,
+          .peak_staging = found.peak_staging,
+          .bound_staging = found.bound_staging,
+          .bound_empty = found.bound_empty,
+          .metadata_bytes = found.metadata_bytes,
+          .records_verified = found.records_verified,
           .not_stored = load.not_stored.data(),
           .not_stored_count = load.not_stored.size(),
           .not_requested = load.not_requested.data(),
@@ -57,6 +65,8 @@ rp_load_result kept_in(rp_load& load, LoadResult found) {
           .excused_count = load.excused.size(),
           .fell_back_from = load.fell_back_from.data(),
           .fell_back_from_count = load.fell_back_from.size(),
+          .damaged = load.damaged.data(),
+          .damaged_count = load.damaged.size(),
           .log = load.log.data(),
           .log_count = load.log.size()};
 }

@@ -32,6 +32,7 @@ SaveOptions save_options_of(const rp_save_options& given) {
   options.read_back = choice(kReadBack, given.read_back, "read_back");
   options.structure = text_or(given.structure, options.structure.c_str());
   if (given.refuse_unequal != 0) options.unequal = UnequalCopies::kRefused;
+  options.compare_tensors = given.compare_tensors != 0;
   options.stream = given.stream;
   return options;
 }
@@ -40,8 +41,13 @@ SaveOptions save_options_of(const rp_save_options& given) {
 void keep_lists(KeptSave& kept) {
   kept.log = Texts(std::move(kept.result.log));
   for (const UnequalCopy& copy : kept.result.unequal) {
-    kept.unequal.push_back(
-        {copy.key.c_str(), copy.holders.data(), copy.holders.size(), copy.writer, 0});
+    kept.unequal.push_back({.key = copy.key.c_str(),
+                            .offset = copy.offset.begin(),
+                            .ndim = copy.offset.size(),
+                            .holders = copy.holders.data(),
+                            .holder_count = copy.holders.size(),
+                            .writer = copy.writer,
+                            .unused = 0});
   }
 }
 

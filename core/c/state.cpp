@@ -2,48 +2,43 @@
 
 #include <algorithm>
 #include <memory>
-#include <vector>
 
 #include "core/c/handles.hpp"
 #include "core/c/last_error.hpp"
-#include "core/c/packed.hpp"
+#include "core/c/tensors.hpp"
 
 namespace reprise::c {
 namespace {
 
-/// The dimensions of a part, which has one number for each of the tensor's.
-Dims dims_of_part(const std::int64_t* numbers, std::int64_t ndim, const char* what) {
-  if (ndim > 0) require(numbers, what);
-  return dims_of(numbers, ndim);
+/// Returns as many numbers of a caller's as the tensor has dimensions.
+Numbers numbers_of(const std::int64_t* numbers, const rp_tensor& tensor, const char* what) {
+  if (tensor.ndim < 0) throw Error(Code::kUsage, "ndim: it is negative", {.key = tensor.key});
+  if (tensor.ndim != 0) require(numbers, what);
+  return {numbers, static_cast<std::size_t>(tensor.ndim)};
 }
 
-TensorPart part_of(const rp_part& given, std::int64_t ndim) {
-  TensorPart part;
-  part.offset = dims_of_part(given.offset, ndim, "offset");
-  part.extent = dims_of_part(given.extent, ndim, "extent");
-  if (given.strides != nullptr) part.strides = dims_of(given.strides, ndim);
-  part.data = given.data;
-  part.memory = memory_of(given.memory);
-  return part;
-}
-
-void add(State& state, const rp_tensor& given) {
-  const std::string key = required(given.key, "key");
-  try {
-    std::vector<TensorPart> parts;
-    // The caller's parts stand side by side at the size that the caller knows.
-    const auto* at = reinterpret_cast<const std::byte*>(given.parts);
-    if (given.part_count != 0) require(at, "parts");
-    for (std::size_t i = 0; i < given.part_count; ++i) {
-      const auto* part = reinterpret_cast<const rp_part*>(at);
-      parts.push_back(part_of(taken(part, "part"), given.ndim));
-      at += part->struct_size;
-    }
-    state.add(key, dtype_of_number(given.dtype), dims_of_part(given.shape, given.ndim, "shape"),
-              parts, given.replica);
-  } catch (const Error& error) {
-    throw error.within({.key = key});
+GivenTensor given_tensor(const rp_tensor& tensor) {
+  GivenTensor given{.key = required(tensor.key, "key"),
+                    .dtype = tensor.dtype,
+                    .replica = tensor.replica,
+                    .shape = numbers_of(tensor.shape, tensor, "shape"),
+                    .parts = {}};
+  // The parts stand side by side at the size that the caller knows.
+  const auto* at = reinterpret_cast<const std::byte*>(tensor.parts);
+  if (tensor.part_count != 0) require(at, "parts");
+  for (std::size_t i = 0; i < tensor.part_count; ++i) {
+    const auto* next = reinterpret_cast<const rp_part*>(at);
+    const rp_part part = taken(next, "part");
+    given.parts.push_back({.memory = part.memory,
+                           .data = part.data,
+                           .offset = numbers_of(part.offset, tensor, "offset"),
+                           .extent = numbers_of(part.extent, tensor, "extent"),
+                           .strides = part.strides != nullptr
+                                          ? numbers_of(part.strides, tensor, "strides")
+                                          : Numbers()});
+    at += next->struct_size;
   }
+  return given;
 }
 
 /// A buffer of a caller's. Either pointer may be null if its count is 0.
@@ -83,7 +78,7 @@ std::int32_t rp_dtype(const char* name, std::int32_t* dtype) {
 
 std::int32_t rp_state_add(rp_state* state, const rp_tensor* tensor) {
   using namespace reprise::c;
-  return guarded([&] { add(own(state, "state").state, taken(tensor, "tensor")); });
+  return guarded([&] { add(own(state, "state").state, given_tensor(taken(tensor, "tensor"))); });
 }
 
 std::int32_t rp_state_add_packed(rp_state* state, const std::int64_t* words, size_t word_count,

@@ -214,7 +214,8 @@ typedef struct rp_tensor {
 } rp_tensor;
 
 /* Adds a tensor (State::add). The state does not copy its elements: a save reads that memory until
- * it is staged, and a load writes to it. */
+ * it is staged, and a load writes to it. It may have any number of dimensions, but all after the
+ * seventh must be whole in each part and lie together in memory (UNSUPPORTED). */
 RP_EXPORT int32_t rp_state_add(rp_state* state, const rp_tensor* tensor);
 
 /* Adds many tensors at once. `words` holds for each tensor
@@ -270,14 +271,17 @@ typedef struct rp_save_options {
   int32_t returns;        /* rp_returns, for rp_begin_save alone */
   int32_t read_back;      /* rp_read_back */
   const char* structure;  /* NULL: "state"; "": no plan is kept */
-  int32_t refuse_unequal; /* not 0: COMMON_STATE_DIVERGES if copies of bytes differ */
-  int32_t unused;
+  int32_t refuse_unequal; /* not 0: COMMON_STATE_DIVERGES if copies differ */
+  int32_t compare_tensors; /* not 0: copies of tensors are compared, not only those of bytes */
   void* stream;           /* of the job's device; NULL: the device's own */
 } rp_save_options;
 
-/* Bytes of which ranks hold copies that are not the same. */
+/* Bytes, or a box of a tensor, of which ranks hold copies that are not the same. Without a size of
+ * its own: it never changes. */
 typedef struct rp_unequal_copy {
   const char* key;
+  const int64_t* offset; /* of the box */
+  size_t ndim;           /* 0 for bytes */
   const int32_t* holders; /* ranks that hold another one than the writer */
   size_t holder_count;
   int32_t writer;
@@ -364,7 +368,14 @@ typedef struct rp_load_result {
   uint64_t tensors;
   uint64_t objects;
   uint64_t elements;
-  uint64_t bytes_read;
+  uint64_t bytes_read;    /* of elements that were delivered to this rank */
+  uint64_t bytes_for_all; /* that this rank read for all (read_once) */
+  uint64_t bytes_needed;
+  uint64_t peak_staging;
+  uint64_t bound_staging;
+  uint64_t bound_empty;
+  uint64_t metadata_bytes;
+  uint64_t records_verified;
   const char* const* not_stored;
   size_t not_stored_count;
   const char* const* not_requested;
@@ -373,6 +384,8 @@ typedef struct rp_load_result {
   size_t excused_count;
   const char* const* fell_back_from;
   size_t fell_back_from_count;
+  const int64_t* damaged; /* iterations of those */
+  size_t damaged_count;
   const char* const* log;
   size_t log_count;
 } rp_load_result;

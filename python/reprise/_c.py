@@ -90,7 +90,7 @@ class SaveOptions(Sized):
         ("read_back", c_int32),
         ("structure", c_char_p),
         ("refuse_unequal", c_int32),
-        ("unused", c_int32),
+        ("compare_tensors", c_int32),
         ("stream", c_void_p),
     ]
 
@@ -98,6 +98,8 @@ class SaveOptions(Sized):
 class UnequalCopy(ctypes.Structure):
     _fields_ = [
         ("key", c_char_p),
+        ("offset", POINTER(c_int64)),
+        ("ndim", c_size_t),
         ("holders", POINTER(c_int32)),
         ("holder_count", c_size_t),
         ("writer", c_int32),
@@ -154,6 +156,13 @@ class LoadResult(Sized):
         ("objects", c_uint64),
         ("elements", c_uint64),
         ("bytes_read", c_uint64),
+        ("bytes_for_all", c_uint64),
+        ("bytes_needed", c_uint64),
+        ("peak_staging", c_uint64),
+        ("bound_staging", c_uint64),
+        ("bound_empty", c_uint64),
+        ("metadata_bytes", c_uint64),
+        ("records_verified", c_uint64),
         ("not_stored", Texts),
         ("not_stored_count", c_size_t),
         ("not_requested", Texts),
@@ -162,6 +171,8 @@ class LoadResult(Sized):
         ("excused_count", c_size_t),
         ("fell_back_from", Texts),
         ("fell_back_from_count", c_size_t),
+        ("damaged", POINTER(c_int64)),
+        ("damaged_count", c_size_t),
         ("log", Texts),
         ("log_count", c_size_t),
     ]

@@ -77,7 +77,7 @@ TEST(Codes, of_the_public_enumeration_all_have_a_number_of_their_own) {
     const auto back = code_numbered(number);
     ASSERT_TRUE(back) << number;
     // Codes that only the harness uses are INTERNAL.
-    if (*back != Code{at}) EXPECT_EQ(number, RP_INTERNAL) << name_of(Code{at});
+    EXPECT_TRUE(*back == Code{at} || number == RP_INTERNAL) << name_of(Code{at});
     numbers.insert(number);
   }
   EXPECT_EQ(numbers.size(), std::size(kFrozen));

@@ -68,6 +68,8 @@ def every_kind(seed):
         "one": numbers(seed + 10, 1, 1, 1),
         "parameter": torch.nn.Parameter(numbers(seed + 11, 3, 2)),
         "many": numbers(seed + 12, 1, 2, 1, 2, 1, 2, 1, 2),
+        "ten": numbers(seed + 17, 2, 1, 2, 1, 2, 1, 2, 3, 1, 2),
+        "ten_apart": numbers(seed + 18, 3, 1, 2, 1, 2, 1, 2, 2, 1, 2).transpose(0, 2),
         "odd/key.with\u00fcnicode": numbers(seed + 13, 2),
         "nested": {"list": [numbers(seed + 14, 2), {"x": numbers(seed + 15, 2), "lr": seed / 7}], "deep": {"er": {"n": seed}}},
         "values": {

@@ -190,6 +190,7 @@ def apart(rank, size, folder):
         ({"n": 1}, {"step": rank}),
         ({"w": torch.ones(2 + rank)}, {}),
         ({"n": rank}, {"refuse_unequal": True}),
+        ({"w": torch.full((2,), rank)}, {"refuse_unequal": True, "compare_tensors": True}),
     ):
         try:
             rt.save(state, path, **options)
@@ -198,8 +199,8 @@ def apart(rank, size, folder):
             said.append(error.code)
         except Exception as error:
             said.append(type(error).__name__)
-    result = rt.save({"n": rank, "same": 1}, path)
-    said += [(one.key, one.writer, one.holders) for one in result.unequal]
+    result = rt.save({"n": rank, "same": 1, "w": torch.full((2,), rank)}, path, compare_tensors=True)
+    said += [(one.key, one.offset, one.writer, one.holders) for one in result.unequal]
     return said
 
 
@@ -250,10 +251,11 @@ class Ranks(unittest.TestCase):
 
     def test_mistakes_of_one_rank(self):
         first, second = ranks.run(2, apart, self.folder)
-        self.assertEqual(first[:5], ["PEER_FAILED", "UNSUPPORTED", "USAGE", "SHAPE_DRIFT", "COMMON_STATE_DIVERGES"])
+        diverges = "COMMON_STATE_DIVERGES"
+        self.assertEqual(first[:6], ["PEER_FAILED", "UNSUPPORTED", "USAGE", "SHAPE_DRIFT", diverges, diverges])
         self.assertEqual(second[1:], first[1:])
         self.assertNotEqual(second[0], "saved")
-        self.assertEqual(first[5:], [("n", 0, (1,))])
+        self.assertEqual(sorted(first[6:]), [("n", (), 0, (1,)), ("w", (0,), 0, (1,))])
 
 
 if __name__ == "__main__":

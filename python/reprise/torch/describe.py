@@ -19,6 +19,7 @@ from reprise import _c
 from reprise.errors import Error
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
+_STRIDED_DIMS = 8  # with more, the engine wants the last ones together in memory
 _NO_DISPATCH = torch.Tensor.__torch_dispatch__
 
 _dtypes: dict[torch.dtype, int] = {}
@@ -68,8 +69,8 @@ def is_tensor(value: Any) -> bool:
 
 
 def _in_memory(tensor: torch.Tensor, key: str) -> torch.Tensor:
-    """Returns the tensor, or a copy of one whose memory does not hold its values. Throws UNSUPPORTED for
-    a tensor that is not in memory of the CPU as strided elements."""
+    """Returns the tensor, or a copy of one whose memory the engine can't use as it is. Throws UNSUPPORTED
+    for a tensor that is not in memory of the CPU as strided elements."""
     if tensor.layout is not torch.strided or tensor.is_quantized:
         raise Error("UNSUPPORTED", f"a tensor of layout {tensor.layout}, {tensor.dtype}", key=key)
     if not tensor.is_cpu:
@@ -79,7 +80,9 @@ def _in_memory(tensor: torch.Tensor, key: str) -> torch.Tensor:
             key=key,
         )
     if tensor.is_conj() or tensor.is_neg():
-        return tensor.detach().resolve_conj().resolve_neg()
+        tensor = tensor.detach().resolve_conj().resolve_neg()
+    if tensor.dim() > _STRIDED_DIMS and not tensor.is_contiguous():
+        tensor = tensor.detach().contiguous()
     return tensor
 
 

@@ -26,9 +26,11 @@ _log = logging.getLogger("reprise")
 
 @dataclass(frozen=True)
 class UnequalCopy:
-    """A value that is no tensor, of which ranks hold different ones. The writer's is stored."""
+    """A value that is no tensor, or a part of a tensor, of which ranks hold different ones. The writer's is
+    stored."""
 
     key: str
+    offset: tuple[int, ...]  #: where the part begins; () for a value that is no tensor
     writer: int
     holders: tuple[int, ...]  #: ranks that hold another one
 
@@ -130,6 +132,7 @@ def save(
     replace: bool = True,
     checksums: str = "crc32",
     read_back: str = "before_older_goes",
+    compare_tensors: bool = False,
     refuse_unequal: bool = False,
     structure: str = "state",
     process_group: Optional[dist.ProcessGroup] = None,
@@ -146,15 +149,21 @@ def save(
         replace: False throws USAGE if the checkpoint exists.
         checksums: "crc32", "crc32+sha256" (adds a manifest, integrity.json) or "none".
         read_back: when each rank reads its file again: "before_older_goes", "always" or "never".
-        refuse_unequal: True throws COMMON_STATE_DIVERGES if ranks hold different values under a key that
-            is no tensor's; otherwise the result and the log name them.
+        compare_tensors: True also compares the copies of tensors on several ranks, which costs another
+            read of their memory.
+        refuse_unequal: True throws COMMON_STATE_DIVERGES if ranks hold copies that differ, of values that
+            are no tensors or of tensors if those are compared; otherwise the result and the log name them.
         structure: name of this kind of state, whose plan the next save of it uses again.
         process_group: the ranks; by default all.
 
     Raises:
         reprise.Error: the same on all ranks; no checkpoint was added, and an existing one is intact.
     """
-    options = _options(path, step, keep, step_names, replace, checksums, read_back, refuse_unequal, structure)
+    options = _options(path, step, step_names, checksums, read_back)
+    options.keep = _number(keep, "keep")
+    options.refuse_existing = not replace
+    options.compare_tensors, options.refuse_unequal = compare_tensors, refuse_unequal
+    options.structure = structure.encode()
     with interruptible():
         return _began(_c.library().rp_save_all, state_dict, process_group, options).finish()
 
@@ -169,6 +178,7 @@ def begin_save(
     replace: bool = True,
     checksums: str = "crc32",
     read_back: str = "before_older_goes",
+    compare_tensors: bool = False,
     refuse_unequal: bool = False,
     structure: str = "state",
     staging_bytes: Optional[int] = None,
@@ -183,9 +193,13 @@ def begin_save(
             waits for writes.
         others: as in ``save``.
     """
-    options = _options(path, step, keep, step_names, replace, checksums, read_back, refuse_unequal, structure)
+    options = _options(path, step, step_names, checksums, read_back)
+    options.keep = _number(keep, "keep")
+    options.refuse_existing = not replace
+    options.compare_tensors, options.refuse_unequal = compare_tensors, refuse_unequal
+    options.structure = structure.encode()
     options.returns = _c.WHEN_QUEUED
-    options.staging_bytes = staging_bytes or 0
+    options.staging_bytes = _number(staging_bytes, "staging_bytes")
     with interruptible():
         return _began(_c.library().rp_begin_save, state_dict, process_group, options)
 
@@ -195,16 +209,19 @@ def engine_path(path: Union[str, os.PathLike]) -> bytes:
     return os.fsencode(os.path.abspath(path)).lstrip(b"/")
 
 
+def _number(value: Optional[int], name: str) -> int:
+    """Returns 0, which stands for the default, if there is no number."""
+    if value is not None and value < 1:
+        raise ValueError(f"{name}: {value} is less than 1")
+    return value or 0
+
+
 def _options(
     path: Union[str, os.PathLike],
     step: Optional[int],
-    keep: Optional[int],
     step_names: str,
-    replace: bool,
     checksums: str,
     read_back: str,
-    refuse_unequal: bool,
-    structure: str,
 ) -> _c.SaveOptions:
     for name, value, choices in (
         ("checksums", checksums, _c.CHECKSUMS),
@@ -212,19 +229,13 @@ def _options(
     ):
         if value not in choices:
             raise ValueError(f"{name}: {value!r} is none of {', '.join(choices)}")
-    if keep is not None and keep < 1:
-        raise ValueError(f"keep: {keep} is less than 1")
     return _c.SaveOptions(
         directory=engine_path(path),
         has_step=step is not None,
         step=step or 0,
         step_names=step_names.encode(),
-        keep=keep or 0,
-        refuse_existing=not replace,
         checksums=_c.CHECKSUMS[checksums],
         read_back=_c.READ_BACK[read_back],
-        refuse_unequal=refuse_unequal,
-        structure=structure.encode(),
     )
 
 
@@ -261,6 +272,7 @@ def _result_of(result: _c.SaveResult) -> SaveResult:
         unequal=tuple(
             UnequalCopy(
                 one.key.decode("utf-8", "replace"),
+                tuple(one.offset[: one.ndim]),
                 one.writer,
                 tuple(one.holders[: one.holder_count]),
             )
