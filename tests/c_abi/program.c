@@ -233,6 +233,7 @@ static void fork_one(rp_job* job, rp_state* state) {
   if (child == 0) {
     rp_save_options options = {.struct_size = sizeof options};
     rp_save* saving = NULL;
+    alarm(20); /* threads of the parent, for which it might wait, are not here */
     options.directory = "child";
     EXPECT(rp_save_all(job, state, &options, &saving) == RP_USAGE);
     EXPECT(strstr(rp_last_error()->message, "forked") != NULL);
