@@ -99,9 +99,9 @@ class Stateful(Case):
     def test_objects_are_asked_and_told(self):
         rt.save({"counter": Counter(7), "n": 1}, self.path())
         for load in (rt.load, lambda state, path: dcp.load(state, checkpoint_id=path)):
-            state = {"counter": Counter(0), "n": 0}
+            counter = Counter(0)
+            state = {"counter": counter, "n": 0}
             load(state, self.path())
-            counter = state["counter"]
             self.assertEqual((counter.count, counter.loads, state["n"]), (7, 1, 1))
             self.assertEqual(counter.weights.tolist(), [7.0] * 3)
 
