@@ -53,9 +53,14 @@ std::int64_t folded_stride(Numbers strides, Numbers extents) {
   return stride == 0 ? 1 : stride;
 }
 
-FoldedShape shape_of(Numbers extents) {
-  if (auto shape = folded_shape(extents)) return *std::move(shape);
-  refuse(Code::kUsage, "the extents " + shape_text(extents) + " are impossible");
+/// Returns the extents that a state knows: the last ones as one, if there are too many.
+Dims folded(Numbers extents) {
+  if (extents.size() <= kMaxNdim) return Dims(extents);
+  const auto last = checked_volume(extents.subspan(kBeforeFold));
+  if (!last) refuse(Code::kUsage, "the extents " + shape_text(extents) + " are impossible");
+  Dims dims(extents.first(kBeforeFold));
+  dims.push_back(*last);
+  return dims;
 }
 
 TensorPart part_of(const GivenPart& given, Numbers shape) {
@@ -81,7 +86,7 @@ TensorPart part_of(const GivenPart& given, Numbers shape) {
   }
   part.offset = Dims(given.offset.first(kBeforeFold));
   part.offset.push_back(0);
-  part.extent = shape_of(given.extent).shape;
+  part.extent = folded(given.extent);
   if (!given.strides.empty()) {
     part.strides = Dims(given.strides.first(kBeforeFold));
     part.strides.push_back(folded_stride(given.strides.subspan(kBeforeFold), rest));
@@ -156,10 +161,11 @@ void add(State& state, const GivenTensor& tensor) {
     std::vector<TensorPart> parts;
     parts.reserve(tensor.parts.size());
     for (const GivenPart& part : tensor.parts) parts.push_back(part_of(part, tensor.shape));
-    const FoldedShape known = shape_of(tensor.shape);
-    state.add(tensor.key, dtype_of_number(tensor.dtype), known.shape, parts,
+    state.add(tensor.key, dtype_of_number(tensor.dtype), folded(tensor.shape), parts,
               replica_of(tensor.replica));
-    if (!known.folded.empty()) state.set_folded(tensor.key, known.folded);
+    if (tensor.shape.size() <= kMaxNdim) return;
+    const Numbers last = tensor.shape.subspan(kBeforeFold);
+    state.set_folded(tensor.key, {last.begin(), last.end()});
   } catch (const Error& error) {
     throw error.within({.key = tensor.key});
   }
