@@ -5,16 +5,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define EXPECT(condition)                                                                 \
-  do {                                                                                    \
-    if (!(condition)) {                                                                   \
-      fprintf(stderr, "line %d: %s; last error: %s\n", __LINE__, #condition,              \
-              rp_last_error()->what);                                                     \
-      exit(1);                                                                            \
-    }                                                                                     \
+#define EXPECT(condition)                                                    \
+  do {                                                                       \
+    if (!(condition)) {                                                      \
+      fprintf(stderr, "line %d: %s; last error: %s\n", __LINE__, #condition, \
+              rp_last_error()->what);                                        \
+      exit(1);                                                               \
+    }                                                                        \
   } while (0)
 
 enum { ROWS = 6, COLUMNS = 4 };
@@ -55,15 +56,15 @@ static void add_matrix(rp_state* state, float* upper, float* lower) {
 
 enum { TENSORS = 4 };
 
-/* Adds two vectors of three elements in one buffer, and says where they belong. A buffer that is cut
- * short has added its first one. */
+/* Adds two vectors of three elements in one buffer, and says where they belong. A buffer that is
+ * cut short has added its first one. */
 static void add_packed(rp_state* state, int64_t* a, double* b) {
   int32_t whole = 0, real = 0;
   EXPECT(rp_dtype("int64", &whole) == RP_OK && rp_dtype("float64", &real) == RP_OK);
   {
-    const int64_t words[] = {
-        1, whole, RP_ANY_COPY, 1, 1, 3, RP_HOST, 0, (int64_t)(intptr_t)a, 0, 3,
-        2, real,  RP_ANY_COPY, 1, 1, 3, RP_HOST, 1, (int64_t)(intptr_t)b, 0, 3, 2};
+    const int64_t words[] = {1, whole, RP_ANY_COPY, 1, 1, 3, RP_HOST, 0, (int64_t)(intptr_t)a, 0, 3,
+                             2, real,  RP_ANY_COPY, 1, 1, 3, RP_HOST, 1, (int64_t)(intptr_t)b, 0, 3,
+                             2};
     const size_t count = sizeof words / sizeof words[0];
     EXPECT(rp_state_add_packed(state, words, count - 1, "abb", 3) == RP_USAGE);
     EXPECT(rp_state_add_packed(state, words, count, "xyy", 3) == RP_OK);
@@ -226,6 +227,97 @@ static void callbacks(const rp_state* state) {
   rp_job_free(job);
 }
 
+/* Where two ranks meet: a file for each key, in the directory that `context` names. */
+static const char* path_of(const void* context, const char* key) {
+  static char path[512];
+  char* at = path + snprintf(path, sizeof path, "%s/", (const char*)context);
+  snprintf(at, 256, "%s", key);
+  for (; *at != '\0'; ++at) {
+    if (*at == '/') *at = '_';
+  }
+  return path;
+}
+
+static int32_t put(void* context, const char* key, const char* value) {
+  const char* path = path_of(context, key);
+  char staged[600];
+  FILE* file;
+  snprintf(staged, sizeof staged, "%s.new", path);
+  file = fopen(staged, "w");
+  if (file == NULL || fputs(value, file) < 0 || fclose(file) != 0) return 1;
+  return rename(staged, path);
+}
+
+static int32_t get(void* context, const char* key, const char** value) {
+  static char text[4096];
+  FILE* file = fopen(path_of(context, key), "r");
+  *value = NULL;
+  if (file == NULL) return 0;
+  text[fread(text, 1, sizeof text - 1, file)] = '\0';
+  fclose(file);
+  *value = text;
+  return 0;
+}
+
+/* One of two ranks over TCP: each holds two rows of a matrix, and loads all four. */
+static void socket_rank(int32_t rank) {
+  rp_job_options options = {.struct_size = sizeof options};
+  rp_save_options how = {.struct_size = sizeof how};
+  rp_load_options back = {.struct_size = sizeof back};
+  rp_load_result result = {.struct_size = sizeof result};
+  rp_job* job = NULL;
+  rp_state* state = NULL;
+  rp_save* saving = NULL;
+  rp_load* loading = NULL;
+  int32_t dtype = 0;
+  int32_t mine[4], all[8] = {0};
+  int i;
+  options.root = "ckpt";
+  options.fabric = RP_SOCKETS;
+  options.rank = rank;
+  options.size = 2;
+  options.put = put;
+  options.get = get;
+  options.context = (void*)"meet";
+  EXPECT(rp_job_open(&options, &job) == RP_OK);
+  for (i = 0; i < 4; ++i) mine[i] = 4 * rank + i;
+  EXPECT(rp_dtype("int32", &dtype) == RP_OK);
+  {
+    const int64_t half[] = {
+        1, dtype, RP_ANY_COPY, 2, 1, 4, 2, RP_HOST, 0, (int64_t)(intptr_t)mine, 2 * rank, 0, 2, 2};
+    const int64_t whole[] = {1, dtype, RP_ANY_COPY, 2, 1, 4, 2, RP_HOST, 0, (int64_t)(intptr_t)all,
+                             0, 0,     4,           2};
+    EXPECT(rp_state_new(&state) == RP_OK);
+    EXPECT(rp_state_add_packed(state, half, 14, "m", 1) == RP_OK);
+    how.directory = "by-sockets";
+    EXPECT(rp_save_all(job, state, &how, &saving) == RP_OK);
+    rp_save_free(saving);
+    rp_state_free(state);
+    EXPECT(rp_state_new(&state) == RP_OK);
+    EXPECT(rp_state_add_packed(state, whole, 14, "m", 1) == RP_OK);
+  }
+  back.directory = "by-sockets";
+  back.read_once = 1;
+  EXPECT(rp_load_all(job, state, &back, &loading, &result) == RP_OK);
+  for (i = 0; i < 8; ++i) EXPECT(all[i] == i);
+  EXPECT(result.bytes_needed == sizeof all && result.elements == 8);
+  rp_load_free(loading);
+  rp_state_free(state);
+  rp_job_free(job);
+}
+
+static void sockets(void) {
+  int status = 0;
+  pid_t child;
+  EXPECT(mkdir("meet", 0700) == 0);
+  child = fork();
+  alarm(60);
+  socket_rank(child == 0);
+  if (child == 0) _exit(0);
+  EXPECT(waitpid(child, &status, 0) == child && status == 0);
+  alarm(0);
+}
+
 /* A forked process refuses the handles of its parent. */
 static void fork_one(rp_job* job, rp_state* state) {
   int status = 0;
@@ -266,6 +358,7 @@ int main(void) {
   sizes();
   callbacks(state);
   fork_one(job, state);
+  sockets();
   rp_state_free(state);
   rp_job_free(job);
   rp_job_free(NULL);

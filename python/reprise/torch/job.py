@@ -81,10 +81,12 @@ def interruptible() -> Iterator[None]:
 
 class Job:
     """A job over the ranks of a process group, or of this process alone. It lives as long as the process,
-    so that a save reuses the plan of the one before."""
+    so that a save reuses the plan of the one before. One thread at a time uses it and its saves, which
+    ``lock`` sees to."""
 
     def __init__(self, group: Optional[dist.ProcessGroup], settings: _Settings, distributed: bool):
         self.handle = ctypes.c_void_p()
+        self.lock = threading.RLock()
         self._lib = _c.library()
         self.fabric: Optional[TorchFabric] = None
         if distributed:

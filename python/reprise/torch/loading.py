@@ -97,17 +97,18 @@ def _loaded(
         state = State(leaves, {}, objects)
     except Exception as error:
         failure = error
-    job.agree(failure)
     lib, handle, found = _c.library(), ctypes.c_void_p(), _c.LoadResult()
-    _c.check(
-        lib.rp_load_all(
-            job.handle,
-            state.handle,
-            ctypes.byref(options),
-            ctypes.byref(handle),
-            ctypes.byref(found),
+    with job.lock:
+        job.agree(failure)
+        _c.check(
+            lib.rp_load_all(
+                job.handle,
+                state.handle,
+                ctypes.byref(options),
+                ctypes.byref(handle),
+                ctypes.byref(found),
+            )
         )
-    )
     try:
         result = _result_of(found, leaves)
     finally:

@@ -64,29 +64,32 @@ class Saving:
     def before_update(self) -> None:
         """Waits until the state has been copied; from then on it may change. Call it before the optimizer's
         step. Not collective."""
-        if self._handle:
-            _c.check(_c.library().rp_save_wait_for_staging(self._handle))
-        self._state = None
+        with self._job.lock:
+            if self._handle:
+                _c.check(_c.library().rp_save_wait_for_staging(self._handle))
+            self._state = None
 
     def poll(self) -> bool:
         """Returns True once the checkpoint is committed. Commits it if all ranks have written their parts;
         never waits for a rank that still writes."""
-        if self._result is None:
-            committed = ctypes.c_int32()
-            self._end_if_it_fails(_c.library().rp_save_poll, ctypes.byref(committed))
-            if committed.value:
-                self.finish()
-        return self._result is not None
+        with self._job.lock:
+            if self._result is None:
+                committed = ctypes.c_int32()
+                self._end_if_it_fails(_c.library().rp_save_poll, ctypes.byref(committed))
+                if committed.value:
+                    self.finish()
+            return self._result is not None
 
     def finish(self) -> SaveResult:
         """Waits until all ranks have written their parts, and commits. A second call returns the same."""
-        if self._result is None:
-            result = _c.SaveResult()
-            self._end_if_it_fails(_c.library().rp_save_finish, ctypes.byref(result))
-            self._result = _result_of(result)
-            self._end()
-            _tell(self._job, self._result)
-        return self._result
+        with self._job.lock:
+            if self._result is None:
+                result = _c.SaveResult()
+                self._end_if_it_fails(_c.library().rp_save_finish, ctypes.byref(result))
+                self._result = _result_of(result)
+                self._end()
+                _tell(self._job, self._result)
+            return self._result
 
     def _end_if_it_fails(self, call: Any, into: Any) -> None:
         if not self._handle:
@@ -254,9 +257,10 @@ def _began(
         state = State(leaves, paths, objects)
     except Exception as error:
         failure = error
-    job.agree(failure)
     handle = ctypes.c_void_p()
-    _c.check(call(job.handle, state.handle, ctypes.byref(options), ctypes.byref(handle)))
+    with job.lock:
+        job.agree(failure)
+        _c.check(call(job.handle, state.handle, ctypes.byref(options), ctypes.byref(handle)))
     return Saving(job, state, handle)
 
 
