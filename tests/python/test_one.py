@@ -87,6 +87,16 @@ class BitForBit(Case):
         self.assertEqual(ours.state_dict_metadata.keys(), theirs.state_dict_metadata.keys())
         self.assertEqual(ours.planner_data, theirs.planner_data)
 
+    def test_of_dimensions_that_do_not_lie_together(self):
+        def made(seed):
+            return {"w": numbers(seed, 2, 4, 1, 1, 1, 1, 1, 1, 3, 5).transpose(1, 9)}
+
+        rt.save(made(1), self.path())
+        for load in (rt.load, lambda state, path: dcp.load(state, checkpoint_id=path)):
+            loaded = made(2)
+            load(loaded, self.path())
+            self.assert_same(loaded, made(1))
+
     def test_of_ten_thousand_tensors(self):
         state = {f"layer.{i}.weight": numbers(i % 97, 8) for i in range(10000)}
         rt.save(state, self.path())

@@ -92,7 +92,7 @@ class Leaves:
     def __init__(self) -> None:
         self.words: list[int] = []
         self.keys: list[bytes] = []
-        self.kept: list[torch.Tensor] = []  # whose memory the words name
+        self.kept: list[tuple[str, torch.Tensor]] = []  # whose memory the words name
         self.stand_ins: list[tuple[torch.Tensor, torch.Tensor]] = []  # a tensor, and its copy
 
     def add(self, key: str, value: Any) -> None:
@@ -128,7 +128,7 @@ class Leaves:
             self.stand_ins.append((local, memory))
         if memory.shape != extent:
             raise Error("LAYOUT_MISMATCH", f"a part of {tuple(extent)} has {tuple(memory.shape)}", key=key)
-        self.kept.append(memory)
+        self.kept.append((key, memory))
         strides = () if memory.is_contiguous() else memory.stride()
         self.words += (_c.HOST, len(strides) != 0, memory.data_ptr(), *offset, *extent, *strides)
 

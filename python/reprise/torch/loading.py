@@ -76,7 +76,7 @@ def load(
         step_names=step_names.encode(),
         strictness=_c.RAISE_UNEXPECTED if strict else _c.RETURN_ALL,
         verify_checksums=True,
-        newest_whole=newest_whole and step is None,
+        newest_whole=newest_whole,
         read_once=read_once,
         if_any=missing_ok,
     )

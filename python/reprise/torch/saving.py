@@ -54,8 +54,11 @@ class Saving:
     """A save that is written in the background; ``begin_save`` makes it. ``poll`` and ``finish`` commit it,
     collectively; a save that nobody finishes is finished when the interpreter exits."""
 
-    def __init__(self, job: Job, state: State, handle: ctypes.c_void_p) -> None:
+    def __init__(
+        self, job: Job, state: State, handle: ctypes.c_void_p, versions: Optional[list[int]]
+    ) -> None:
         self._job = job
+        self._versions = versions
         self._state: Optional[State] = state  # keeps the tensors' memory until it was copied
         self._handle = handle
         self._result: Optional[SaveResult] = None
@@ -67,7 +70,19 @@ class Saving:
         with self._job.lock:
             if self._handle:
                 _c.check(_c.library().rp_save_wait_for_staging(self._handle))
+            changed = self._changed()
             self._state = None
+            if changed is not None:
+                self._end()
+                what = "this tensor was changed before before_update, so the save is given up"
+                raise Error("USAGE", what, key=changed)
+
+    def _changed(self) -> Optional[str]:
+        """Returns the key of a tensor that was changed since the save began, if that is looked for."""
+        if self._state is None or self._versions is None:
+            return None
+        kept = zip(self._state.kept, self._versions)
+        return next((key for (key, tensor), before in kept if tensor._version != before), None)
 
     def poll(self) -> bool:
         """Returns True once the checkpoint is committed. Commits it if all ranks have written their parts;
@@ -185,6 +200,7 @@ def begin_save(
     refuse_unequal: bool = False,
     structure: str = "state",
     staging_bytes: Optional[int] = None,
+    check_updates: bool = False,
     process_group: Optional[dist.ProcessGroup] = None,
 ) -> Saving:
     """Begins a save and returns while the state is still being copied.
@@ -194,6 +210,8 @@ def begin_save(
     Args:
         staging_bytes: most memory for copies; by default as much as this rank writes. With less, this call
             waits for writes.
+        check_updates: True looks in ``before_update`` whether a tensor was changed too early, and then throws
+            USAGE with its key. For debugging: this rank gives up the save, and the others fail with it.
         others: as in ``save``.
     """
     options = _options(path, step, step_names, checksums, read_back)
@@ -204,7 +222,9 @@ def begin_save(
     options.returns = _c.WHEN_QUEUED
     options.staging_bytes = _number(staging_bytes, "staging_bytes")
     with interruptible():
-        return _began(_c.library().rp_begin_save, state_dict, process_group, options)
+        return _began(
+            _c.library().rp_begin_save, state_dict, process_group, options, check_updates
+        )
 
 
 def engine_path(path: Union[str, os.PathLike]) -> bytes:
@@ -247,21 +267,24 @@ def _began(
     state_dict: Mapping[str, Any],
     group: Optional[dist.ProcessGroup],
     options: _c.SaveOptions,
+    check_updates: bool = False,
 ) -> Saving:
     """Collective: if one rank can't describe its state, all throw."""
     job = job_of(group)
-    state, failure = None, None
+    state, failure, versions = None, None, None
     try:
         leaves, paths = flattened(state_dicts_of(state_dict))
         objects = {key: pickled(value) for key, value in leaves.items() if not is_tensor(value)}
         state = State(leaves, paths, objects)
+        if check_updates:
+            versions = [tensor._version for _, tensor in state.kept]
     except Exception as error:
         failure = error
     handle = ctypes.c_void_p()
     with job.lock:
         job.agree(failure)
         _c.check(call(job.handle, state.handle, ctypes.byref(options), ctypes.byref(handle)))
-    return Saving(job, state, handle)
+    return Saving(job, state, handle, versions)
 
 
 def _result_of(result: _c.SaveResult) -> SaveResult:
