@@ -101,7 +101,7 @@ interop_cases() {
 # interop_python ENV: the tests of the Python package.
 interop_python() {
   local env="$1"
-  checked env PYTHONPATH=python REPRISE_LIBRARY="$PWD/build/release/lib/libreprise_c.so" \
+  checked env PYTHONPATH="$PWD/python" REPRISE_LIBRARY="$PWD/build/release/lib/libreprise_c.so" \
     "$env/bin/python" -W ignore -m unittest discover tests/python
 }
 

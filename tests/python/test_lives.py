@@ -17,7 +17,11 @@ import ranks
 import reprise
 import reprise.torch as rt
 
-HERE = os.path.dirname(os.path.abspath(__file__))
+# So that other programs find this file, too.
+BESIDE = dict(
+    os.environ,
+    PYTHONPATH=os.pathsep.join([os.environ.get("PYTHONPATH", ""), os.path.dirname(os.path.abspath(__file__))]),
+)
 
 
 def big(seed):
@@ -92,8 +96,8 @@ def one_fails(rank, size, folder):
         "if t.dist.get_rank() == 0: raise ValueError('mine')\n"
         "t.time.sleep(5); t.os._exit(0)"
     )
-    environment = dict(os.environ, MEET=os.path.join(folder, "meet"), TO=os.path.join(folder, "run"))
-    ended = subprocess.run([sys.executable, "-c", code], env=environment, cwd=HERE, text=True, stderr=subprocess.PIPE)
+    environment = dict(BESIDE, RANK=str(rank), MEET=os.path.join(folder, "meet"), TO=os.path.join(folder, "run"))
+    ended = subprocess.run([sys.executable, "-c", code], env=environment, text=True, stderr=subprocess.PIPE)
     return ended.returncode, "mine" in ended.stderr, time.monotonic()
 
 
@@ -135,7 +139,7 @@ class Lives(unittest.TestCase):
 
     def test_a_save_that_nobody_finished_is_finished_at_exit(self):
         code = f"import test_lives as t\nt.rt.begin_save(t.big(3), {self.path!r}, step=1)"
-        subprocess.run([sys.executable, "-c", code], check=True, cwd=HERE)
+        subprocess.run([sys.executable, "-c", code], check=True, env=BESIDE)
         state = big(4)
         self.assertEqual(rt.load(state, self.path).step, 1)
         self.assertEqual(float(state["w0"][0]), 3.0)
