@@ -34,11 +34,12 @@ def run(size, function, *arguments, ends=None, timeout=120):
             worker.start()
         for worker in workers:
             worker.join(timeout)
-        for worker in workers:
-            if worker.is_alive():
-                worker.kill()
-                worker.join()
-                raise AssertionError("a rank did not end")
+        late = [rank for rank, worker in enumerate(workers) if worker.is_alive()]
+        for rank in late:
+            workers[rank].kill()
+            workers[rank].join()
+        if late:
+            raise AssertionError(f"ranks {late} did not end")
     found = {}
     while not answers.empty():
         rank, answer, failure = answers.get()

@@ -61,6 +61,9 @@ class Border(unittest.TestCase):
             subprocess.run(["cc", f"-I{ROOT}/include", source, "-o", program], check=True)
             self.assertEqual(subprocess.check_output([program], text=True), "")
 
+    def test_the_package_and_the_library_have_one_version(self):
+        self.assertEqual(reprise.__version__, reprise.library_version())
+
     def test_errors_have_fields_and_survive_a_pickle(self):
         handle = ctypes.c_void_p()
         with self.assertRaises(reprise.Error) as caught:

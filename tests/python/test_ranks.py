@@ -15,6 +15,8 @@ import reprise
 import reprise.torch as rt
 from states import differences, every_kind, numbers
 
+from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+
 try:
     from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
 except ImportError:  # before torch 2.5
@@ -25,10 +27,12 @@ except ImportError:
     from torch.distributed._composable.fsdp import fully_shard
 
 
-def trained(seed, mesh=None):
+def trained(seed, mesh=None, hidden=5, tensor_parallel=None):
     """The state of a small model and its optimizer after two steps; sizes that two ranks can't share evenly."""
     torch.manual_seed(seed)
-    model = torch.nn.Sequential(torch.nn.Linear(7, 5), torch.nn.GELU(), torch.nn.Linear(5, 3))
+    model = torch.nn.Sequential(torch.nn.Linear(7, hidden), torch.nn.GELU(), torch.nn.Linear(hidden, 3))
+    if tensor_parallel is not None:
+        parallelize_module(model, tensor_parallel, {"0": ColwiseParallel(), "2": RowwiseParallel()})
     if mesh is not None:
         for layer in (model[0], model[2], model):
             fully_shard(layer, mesh=mesh)
@@ -71,6 +75,35 @@ def fsdp(rank, size, folder):
     full = whole(trained(1, mesh))
     if rank == 0:
         torch.save(full, os.path.join(folder, "full.pt"))
+    return found
+
+
+def meshes(rank, size, folder):
+    """Copies of shards (HSDP), and FSDP of tensor-parallel layers, on four ranks, from each to each."""
+    copies = init_device_mesh("cpu", (2, 2), mesh_dim_names=("replicate", "shard"))
+    grid = init_device_mesh("cpu", (2, 2), mesh_dim_names=("dp", "tp"))
+    made = {
+        "hsdp": lambda seed: trained(seed, copies, hidden=8),
+        "tp": lambda seed: trained(seed, grid["dp"], hidden=8, tensor_parallel=grid["tp"]),
+    }
+    found = []
+    for name, make in made.items():
+        path = os.path.join(folder, name)
+        saved = make(1)
+        rt.save(saved, path)
+        dcp.save(saved, checkpoint_id=path + "-stock")
+        wanted = whole(saved)
+        for other, load, source in (
+            (name, dcp_load, path),
+            (name, rt.load, path + "-stock"),
+            ("hsdp", rt.load, path),
+            ("tp", rt.load, path),
+        ):
+            state = made[other](2)
+            load(state, source)
+            found += differences(whole(state), wanted, f"{name} to {other} by {load.__module__}")
+        if rank == 0:
+            torch.save(wanted, path + ".pt")
     return found
 
 
@@ -239,6 +272,15 @@ class Ranks(unittest.TestCase):
             load(state, os.path.join(self.folder, "ours/step-1"))
             self.assertEqual(differences(state, full), [])
         self.assert_same(3, load_at)
+
+    @NEEDS_GPU
+    def test_hsdp_and_tensor_parallel_layers_of_four_ranks_and_then_of_one(self):
+        self.assert_same(4, meshes)
+        for name in ("hsdp", "tp"):
+            state = trained(3, hidden=8)
+            rt.load(state, os.path.join(self.folder, name))
+            full = torch.load(os.path.join(self.folder, name + ".pt"), weights_only=False)
+            self.assertEqual(differences(state, full), [])
 
     @NEEDS_GPU
     def test_begun_saves_while_the_job_goes_on(self):

@@ -1,8 +1,12 @@
-"""Ranks that reach each other over ``torch.distributed``: a gloo group of the engine's own, so that its
-calls never mix with those of the training, and end after a deadline of their own."""
+"""Ranks that reach each other over ``torch.distributed``: gloo groups of the engine's own, so that its
+calls never mix with those of the training, and end after a deadline of their own.
+
+They are not made by ``new_group``. It wants all ranks of the world, or names the group by how many groups
+this rank has made, which is not the same on all."""
 
 from __future__ import annotations
 
+import collections
 import datetime
 import json
 import struct
@@ -20,19 +24,27 @@ _GIVE_UP_SECONDS = 2.0  # that an interrupted wait goes on, since the others may
 _PAUSE_SECONDS = (20e-6, 1e-3)  # shortest and longest between two looks at a call
 
 
+_made: collections.Counter[str] = collections.Counter()  # groups by their ranks; members count alike
+
+
+def _store() -> dist.Store:
+    """Returns the store where the ranks of this job have met."""
+    return dist.distributed_c10d._get_default_store()
+
+
 class TorchFabric:
     """Collective over the ranks of ``group``. ``interrupted`` is asked while this rank waits."""
 
     def __init__(
         self,
-        group: Optional[dist.ProcessGroup],
+        group: dist.ProcessGroup,
         deadline_seconds: float,
         interrupted: Callable[[], bool],
     ) -> None:
-        self._ranks = dist.get_process_group_ranks(group or dist.group.WORLD)
+        self._ranks = dist.get_process_group_ranks(group)
         self._timeout = datetime.timedelta(seconds=deadline_seconds)
         self._interrupted = interrupted
-        self._groups: dict[tuple[int, ...], dist.ProcessGroup] = {}
+        self._groups: dict[tuple[int, ...], dist.ProcessGroupGloo] = {}
         self._unfinished: list = []  # calls that were given up; torch still writes to their memory
         self.rank = self._ranks.index(dist.get_rank())
         self.size = len(self._ranks)
@@ -66,31 +78,33 @@ class TorchFabric:
         if first is not None:
             raise Error(**json.loads(first))
 
-    def _group_of(self, members: tuple[int, ...]) -> dist.ProcessGroup:
+    def _group_of(self, members: tuple[int, ...]) -> dist.ProcessGroupGloo:
+        """Collective over the members at the first call."""
         group = self._groups.get(members)
         if group is None:
-            group = self._groups[members] = dist.new_group(
-                [self._ranks[member] for member in members],
-                timeout=self._timeout,
-                backend="gloo",
-                use_local_synchronization=True,
+            name = ",".join(str(self._ranks[member]) for member in members)
+            _made[name] += 1
+            store = dist.PrefixStore(f"reprise/{name}/{_made[name]}", _store())
+            group = dist.ProcessGroupGloo(
+                store, members.index(self.rank), len(members), timeout=self._timeout
             )
+            self._groups[members] = group
         return group
 
-    def _all_gather(self, group: dist.ProcessGroup, mine: bytes, size: int, count: int) -> list[bytes]:
+    def _all_gather(self, group: dist.ProcessGroupGloo, mine: bytes, size: int, count: int) -> list[bytes]:
         own = torch.zeros(size, dtype=torch.uint8)
         if mine:
             own[: len(mine)] = torch.frombuffer(bytearray(mine), dtype=torch.uint8)
         all_ = [torch.empty(size, dtype=torch.uint8) for _ in range(count)]
         try:
-            call = dist.all_gather(all_, own, group=group, async_op=True)
+            call = group.allgather([all_], [own])  # type: ignore[attr-defined]
             if not self._ends(call):
                 self._unfinished.append((call, own, all_))
                 what = "this rank was told to stop while it waited for the others"
                 raise Error("INTERRUPTED", what, rank=self.rank)
             call.wait()  # throws what went wrong
         except RuntimeError as error:
-            raise error if isinstance(error, Error) else self._error_of(error) from error
+            raise error if isinstance(error, Error) else self._error_of(error)
         return [part.numpy().tobytes() for part in all_]
 
     def _error_of(self, error: RuntimeError) -> Error:

@@ -8,7 +8,7 @@ import os
 import signal
 import threading
 from dataclasses import dataclass
-from typing import Any, Iterator, Optional
+from typing import Any, Callable, Iterator, Optional, TypeVar
 
 import torch.distributed as dist
 
@@ -16,6 +16,9 @@ from reprise import _c
 from reprise.errors import Error
 
 from .fabric import TorchFabric
+
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -84,12 +87,12 @@ class Job:
     so that a save reuses the plan of the one before. One thread at a time uses it and its saves, which
     ``lock`` sees to."""
 
-    def __init__(self, group: Optional[dist.ProcessGroup], settings: _Settings, distributed: bool):
+    def __init__(self, group: Optional[dist.ProcessGroup], settings: _Settings) -> None:
         self.handle = ctypes.c_void_p()
         self.lock = threading.RLock()
         self._lib = _c.library()
         self.fabric: Optional[TorchFabric] = None
-        if distributed:
+        if group is not None:
             self.fabric = TorchFabric(group, settings.deadline_seconds, lambda: _stop.asked)
         self.options = _c.JobOptions(
             root=b"/",
@@ -103,23 +106,30 @@ class Job:
             self.options.all_gather = _c.AllGather(self._all_gather)
         _c.check(self._lib.rp_job_open(ctypes.byref(self.options), ctypes.byref(self.handle)))
 
-    def agree(self, failure: Optional[BaseException]) -> None:
-        """Throws on all ranks if one has a failure."""
+    def on_all(self, describe: Callable[[], T]) -> T:
+        """Returns what ``describe`` returns. Collective: if it throws on one rank, all throw."""
+        failure: Optional[Exception] = None
+        try:
+            described = describe()
+        except Exception as error:
+            failure = error
         if self.fabric is not None:
             self.fabric.agree(failure)
         elif failure is not None:
             raise failure
+        return described
 
     def _all_gather(self, _context, members, count, mine, size, gathered) -> int:
         try:
+            assert self.fabric is not None
             parts = self.fabric.gather(members[:count], ctypes.string_at(mine, size) if size else b"")
             for place, part in enumerate(parts):
                 _c.check(self._lib.rp_gathered_put(gathered, place, part, len(part)))
             return 0
         except BaseException as error:  # a callback must not throw
-            known = isinstance(error, Error)
-            message = error.message if known else f"{type(error).__name__}: {error}"
-            code = _c.numbers().get(error.code if known else "", 0)
+            code, message = 0, f"{type(error).__name__}: {error}"
+            if isinstance(error, Error):
+                code, message = _c.numbers().get(error.code, 0), error.message
             self._lib.rp_gathered_fail(gathered, code, message.encode())
             return 1
 
@@ -129,11 +139,11 @@ _jobs: dict[tuple, tuple[Job, Any]] = {}
 
 def job_of(group: Optional[dist.ProcessGroup]) -> Job:
     """Returns the job over the ranks of a group, by default of all. Collective at the first call."""
-    distributed = dist.is_available() and dist.is_initialized()
-    of = (group or dist.group.WORLD) if distributed else None
-    name = (os.getpid(), id(of), _settings)
+    if dist.is_available() and dist.is_initialized():
+        group = group or dist.group.WORLD
+    name = (os.getpid(), id(group), _settings)
     known = _jobs.get(name)
     if known is None:
         # Keeps the group, too, so that no other one gets its id.
-        known = _jobs[name] = (Job(group, _settings, distributed), of)
+        known = _jobs[name] = (Job(group, _settings), group)
     return known[0]

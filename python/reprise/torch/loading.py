@@ -89,17 +89,16 @@ def _loaded(
 ) -> Optional[LoadResult]:
     """Collective: if one rank can't describe what it wants, all throw."""
     job = job_of(group)
-    own, state, failure = {}, None, None
-    try:
+
+    def described() -> tuple[dict[str, Any], dict[str, tuple], list[str], dict[str, Any], State]:
         own = state_dicts_of(state_dict)
         leaves, paths = flattened(own)
-        objects = {key: _NOT_LOADED for key, value in leaves.items() if not is_tensor(value)}
-        state = State(leaves, {}, objects)
-    except Exception as error:
-        failure = error
+        objects = [key for key, value in leaves.items() if not is_tensor(value)]
+        return leaves, paths, objects, own, State(leaves, {}, dict.fromkeys(objects, _NOT_LOADED))
+
     lib, handle, found = _c.library(), ctypes.c_void_p(), _c.LoadResult()
     with job.lock:
-        job.agree(failure)
+        leaves, paths, objects, own, state = job.on_all(described)
         _c.check(
             lib.rp_load_all(
                 job.handle,

@@ -271,18 +271,16 @@ def _began(
 ) -> Saving:
     """Collective: if one rank can't describe its state, all throw."""
     job = job_of(group)
-    state, failure, versions = None, None, None
-    try:
+
+    def described() -> State:
         leaves, paths = flattened(state_dicts_of(state_dict))
         objects = {key: pickled(value) for key, value in leaves.items() if not is_tensor(value)}
-        state = State(leaves, paths, objects)
-        if check_updates:
-            versions = [tensor._version for _, tensor in state.kept]
-    except Exception as error:
-        failure = error
+        return State(leaves, paths, objects)
+
     handle = ctypes.c_void_p()
     with job.lock:
-        job.agree(failure)
+        state = job.on_all(described)
+        versions = [tensor._version for _, tensor in state.kept] if check_updates else None
         _c.check(call(job.handle, state.handle, ctypes.byref(options), ctypes.byref(handle)))
     return Saving(job, state, handle, versions)
 
