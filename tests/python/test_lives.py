@@ -127,7 +127,18 @@ class Lives(unittest.TestCase):
         context = multiprocessing.get_context("fork")
         answers = context.SimpleQueue()
         child = context.Process(target=in_child, args=(saving, os.path.join(self.folder, "child"), answers))
+        locked, done = threading.Event(), threading.Event()
+
+        def hold():  # as a thread does that is within a call while another one forks
+            with saving._job.lock:
+                locked.set()
+                done.wait(60)
+
+        holder = threading.Thread(target=hold)
+        holder.start()
+        locked.wait()
         child.start()
+        done.set()
         self.assertEqual(answers.get(), ("USAGE", True))
         self.assertEqual(answers.get(), ("n",))
         child.join(60)

@@ -147,3 +147,12 @@ def job_of(group: Optional[dist.ProcessGroup]) -> Job:
         # Keeps the group, too, so that no other one gets its id.
         known = _jobs[name] = (Job(group, _settings), group)
     return known[0]
+
+
+def _renew_locks() -> None:
+    for job, _ in _jobs.values():
+        job.lock = threading.RLock()
+
+
+# A forked child gets an error from its parent's jobs, and doesn't wait for a thread that it doesn't have.
+os.register_at_fork(after_in_child=_renew_locks)

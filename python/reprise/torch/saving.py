@@ -109,12 +109,12 @@ class Saving:
     def _end_if_it_fails(self, call: Any, into: Any) -> None:
         if not self._handle:
             raise Error("USAGE", "this save has failed before")
-        try:
-            with interruptible():
+        with interruptible():  # whose Ctrl-C does not end a save that went well
+            try:
                 _c.check(call(self._handle, into))
-        except BaseException:
-            self._end()
-            raise
+            except Error:
+                self._end()
+                raise
 
     def _end(self) -> None:
         if self in _in_flight:
