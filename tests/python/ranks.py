@@ -40,12 +40,14 @@ def run(size, function, *arguments, ends=None, timeout=120):
             workers[rank].join()
         if late:
             raise AssertionError(f"ranks {late} did not end")
-    found = {}
+    found, failures = {}, []
     while not answers.empty():
         rank, answer, failure = answers.get()
-        if failure is not None:
-            raise AssertionError(f"rank {rank}: {failure}")
         found[rank] = answer
+        if failure is not None:
+            failures.append(f"rank {rank}: {failure}")
+    if failures:
+        raise AssertionError("\n".join(failures))
     wanted = range(size) if ends is None else ends
     missing = [rank for rank in wanted if rank not in found]
     if missing:
