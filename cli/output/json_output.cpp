@@ -8,6 +8,7 @@
 #include "cli/output/diff_text.hpp"
 #include "cli/output/json_text.hpp"
 #include "cli/output/value_json.hpp"
+#include "core/geometry/folded_shape.hpp"
 #include "core/state/state_dict.hpp"
 #include "core/verify/module_values.hpp"
 
@@ -117,8 +118,8 @@ Json file_of(const Catalog& catalog, FileIndex file) {
 Json to_json(const Catalog& catalog, const StoredTensor& tensor) {
   Json chunks = Json::array();
   for (const auto& chunk : tensor.chunks) {
-    chunks.push_back({{"offset", list_of(chunk.box.offset)},
-                      {"extent", list_of(chunk.box.extent)},
+    chunks.push_back({{"offset", unfolded_offset(chunk.box.offset, tensor.folded)},
+                      {"extent", unfolded(chunk.box.extent, tensor.folded)},
                       {"file", file_of(catalog, chunk.file)},
                       {"file_offset", chunk.range.offset},
                       {"file_bytes", chunk.range.size}});
