@@ -78,6 +78,12 @@ class TorchFabric:
         if first is not None:
             raise Error(**json.loads(first))
 
+    def close(self) -> None:
+        """Ends the groups while the interpreter is whole. Not those of a call that was given up: their
+        threads would be waited for."""
+        if not self._unfinished:
+            self._groups.clear()
+
     def _group_of(self, members: tuple[int, ...]) -> dist.ProcessGroupGloo:
         """Collective over the members at the first call."""
         group = self._groups.get(members)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import ctypes
 import os
@@ -147,6 +148,13 @@ def job_of(group: Optional[dist.ProcessGroup]) -> Job:
         # Keeps the group, too, so that no other one gets its id.
         known = _jobs[name] = (Job(group, _settings), group)
     return known[0]
+
+
+@atexit.register
+def _close_all() -> None:
+    for job, _ in _jobs.values():
+        if job.fabric is not None:
+            job.fabric.close()
 
 
 def _renew_locks() -> None:
