@@ -227,6 +227,7 @@ std::vector<StateDict> states_of(const Catalog& catalog, std::int32_t ranks) {
         box.extent[0] = part.length();
       }
       TensorLeaf leaf{.key = tensor.key, .dtype = tensor.dtype, .shape = shape};
+      leaf.folded = tensor.folded;
       if (!box.empty()) leaf.pieces.push_back(contiguous_piece(box));
       states[static_cast<std::size_t>(r)].tensors.push_back(std::move(leaf));
     }

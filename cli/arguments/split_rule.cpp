@@ -69,7 +69,7 @@ void check_splits(const std::vector<std::string>& splits, const Catalog& catalog
     for (const auto& tensor : catalog.tensors) {
       if (!split.pattern.found_in(std::string(name_of(tensor)))) continue;
       found = true;
-      cuts = cuts || split.cut.dim < logical_shape(tensor).size();
+      cuts = cuts || split.cut.dim < all_extents(tensor).size();
     }
     if (!found) {
       throw Error(Code::kUsage, "--split '" + word + "': no tensor has such a key");

@@ -7,6 +7,7 @@
 
 #include "core/api/access.hpp"
 #include "core/format/tensor_item.hpp"
+#include "core/geometry/folded_shape.hpp"
 #include "core/geometry/placement.hpp"
 #include "reprise/error.hpp"
 
@@ -65,7 +66,9 @@ Piece piece_of(const TensorPart& part, const Dims& shape, const std::string& key
     }
   }
   const auto elements = checked_volume(box.extent);
-  if (!elements) refuse("a part has the impossible extent " + to_string(box.extent), key);
+  if (!elements || too_large(1, box.extent)) {
+    refuse("a part has the impossible extent " + to_string(box.extent), key);
+  }
   if (part.data == nullptr && *elements != 0) {
     refuse("no memory was passed for this rank's part", key);
   }
@@ -147,12 +150,12 @@ void State::set_folded(const std::string& key, FoldedExtents extents) {
     refuse("only the last of " + std::to_string(kMaxNdim) + " dimensions can stand for others",
            key);
   }
-  if (checked_volume(extents) != leaf->shape[kMaxNdim - 1]) {
-    refuse("the last dimension of " + to_string(leaf->shape) +
-               " does not have as many elements as those for which it stands",
+  if (!can_stand_for(leaf->shape, extents)) {
+    refuse("the last dimension of " + to_string(leaf->shape) + " can't stand for those of " +
+               shape_text(extents),
            key);
   }
-  content.details[key].folded = std::move(extents);
+  leaf->folded = std::move(extents);
 }
 
 void State::add_bytes(const std::string& key, Bytes content, std::int32_t replica) {
@@ -168,7 +171,7 @@ const Bytes& State::bytes(const std::string& key) const {
 
 void State::set_path(const std::string& key, KeyPath path) {
   if (path.empty()) refuse("a path needs at least one step", key);
-  StateAccess::content(*this).details[key].path = std::move(path);
+  StateAccess::content(*this).paths.insert_or_assign(key, std::move(path));
 }
 
 void State::add_object(const std::string& key, const ObjectPlace& place, Value value) {

@@ -285,13 +285,13 @@ void TablesReader::read_tensor(NodeId key, NodeId value) {
 void TablesReader::fold_last(StoredTensor& tensor, NodeId key) {
   if (tensor.folded.empty()) return;
   const auto product = checked_volume(tensor.folded);
-  if (!product) {
+  if (product) tensor.shape[kMaxNdim - 1] = *product;
+  if (!can_stand_for(tensor.shape, tensor.folded)) {
     objects_.fail(Code::kLimit,
                   "tensor " + shown(key) + " has extents " + shape_text(tensor.folded) +
                       ", more than 2^62 bytes",
                   key);
   }
-  tensor.shape[kMaxNdim - 1] = *product;
 }
 
 /// Folds the box of a chunk like the shape of its tensor, along whose folded dimensions it must not
@@ -436,7 +436,15 @@ void TablesReader::read_mcore(NodeId key, NodeId value) {
                "mcore_data mentions " + shown(key) + ", which is not a tensor here");
     return;
   }
-  tables_.tensors[*found].original_shape = original;
+  StoredTensor& tensor = tables_.tensors[*found];
+  if (!tensor.folded.empty()) {
+    objects_.fail(Code::kUnsupported,
+                  "tensor " + shown(key) + " is stored flattened, in " +
+                      std::to_string(all_extents(tensor).size()) + " dimensions; at most " +
+                      std::to_string(kMaxNdim) + " are supported",
+                  key);
+  }
+  tensor.original_shape = original;
 }
 
 void TablesReader::read_storage(NodeId index, NodeId info) {
@@ -457,9 +465,12 @@ void TablesReader::read_storage(NodeId index, NodeId info) {
     if (tensor && !objects_.missing(offset)) {
       FoldedExtents last;
       Dims start = objects_.extents(offset, "a storage entry's offset", &last);
-      // No chunk of a folded tensor starts elsewhere than at 0 in these.
-      for (const std::int64_t at : last) start[kMaxNdim - 1] = std::max(start[kMaxNdim - 1], at);
-      place_chunks(tables_.tensors[*tensor], *tensor, start, file, range);
+      StoredTensor& stored = tables_.tensors[*tensor];
+      // All chunks of a folded tensor start at 0 in the dimensions that are folded.
+      const bool fits = last.size() == stored.folded.size() &&
+                        std::ranges::all_of(last, [](auto at) { return at == 0; });
+      if (!fits) start = Dims::filled(kMaxNdim, -1);
+      place_chunks(stored, *tensor, start, file, range);
       return;
     }
     const auto object = object_index_.find(fqn);

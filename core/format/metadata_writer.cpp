@@ -65,6 +65,11 @@ class MetadataWriter {
     out_.tuple(values.size());
   }
   void size(std::span<const std::int64_t> values);
+  void size(const Dims& dims) { size(std::span(dims.begin(), dims.size())); }
+  void offset_of(const StoredTensor& tensor, const StoredChunk& chunk) {
+    if (tensor.folded.empty()) return size(chunk.box.offset);
+    size(unfolded_offset(chunk.box.offset, tensor.folded));
+  }
   void write_keys();
   void write_tensor(const StoredTensor& tensor);
   void write_object();
@@ -74,8 +79,10 @@ class MetadataWriter {
   void write_planner();
   void write_path(std::string_view key, const std::vector<PathStep>* path);
   void write_storages();
-  void write_storage(std::string_view key, const std::vector<std::int64_t>* offset,
-                     std::int64_t position, FileIndex file, ByteRange range);
+  void write_storage(const StoredTensor& tensor, std::size_t position);
+  void write_storage(const StoredObject& object);
+  void begin_index(std::string_view key);
+  void write_place(FileIndex file, ByteRange range);
   void write_storage_meta();
   bool has_original_shapes() const;
   void write_mcore();
@@ -147,9 +154,13 @@ void MetadataWriter::write_tensor(const StoredTensor& tensor) {
   for (const StoredChunk& chunk : tensor.chunks) {
     begin_object(kModule, "ChunkStorageMetadata");
     attribute("offsets");
-    size(unfolded_offset(chunk.box.offset, tensor.folded));
+    offset_of(tensor, chunk);
     attribute("sizes");
-    size(unfolded(chunk.box.extent, tensor.folded));
+    if (tensor.folded.empty()) {
+      size(chunk.box.extent);
+    } else {
+      size(unfolded(chunk.box.extent, tensor.folded));
+    }
     end_object();
   }
   out_.op('e');
@@ -244,31 +255,41 @@ void MetadataWriter::write_storages() {
     for (std::size_t i = 0; i < tensor.chunks.size(); ++i) {
       const StoredChunk& chunk = tensor.chunks[i];
       if (chunk.file == kNoFile || !written.insert(chunk.box.offset).second) continue;
-      const auto offset = unfolded_offset(chunk.box.offset, tensor.folded);
-      write_storage(tensor.key, &offset, static_cast<std::int64_t>(i), chunk.file, chunk.range);
+      write_storage(tensor, i);
     }
   }
   for (const StoredObject& object : metadata_.catalog.objects) {
-    write_storage(object.key, nullptr, 0, object.file, object.range);
+    if (object.file != kNoFile) write_storage(object);
   }
   out_.op('u');
 }
 
-void MetadataWriter::write_storage(std::string_view key, const std::vector<std::int64_t>* offset,
-                                   std::int64_t position, FileIndex file, ByteRange range) {
-  if (file == kNoFile) return;
-  begin_object(kModule, "MetadataIndex");  // must be complete as a key, because its hash needs fqn
+void MetadataWriter::write_storage(const StoredTensor& tensor, std::size_t position) {
+  begin_index(tensor.key);
+  out_.integer(static_cast<std::int64_t>(position));
+  attribute("offset");
+  offset_of(tensor, tensor.chunks[position]);
+  end_object();
+  write_place(tensor.chunks[position].file, tensor.chunks[position].range);
+}
+
+/// Objects lack the attribute `offset`; it is not None.
+void MetadataWriter::write_storage(const StoredObject& object) {
+  begin_index(object.key);
+  out_.none();
+  end_object();
+  write_place(object.file, object.range);
+}
+
+/// The object must be complete as a key, because its hash needs fqn.
+void MetadataWriter::begin_index(std::string_view key) {
+  begin_object(kModule, "MetadataIndex");
   attribute("fqn");
   key_text(key);
   attribute("index");
-  if (offset == nullptr) {
-    out_.none();
-  } else {
-    out_.integer(position);
-    attribute("offset");  // objects lack this attribute; it is not None
-    size(*offset);
-  }
-  end_object();
+}
+
+void MetadataWriter::write_place(FileIndex file, ByteRange range) {
   begin_object("torch.distributed.checkpoint.filesystem", "_StorageInfo");
   attribute("relative_path");
   out_.shared_text(metadata_.catalog.files.at(file));

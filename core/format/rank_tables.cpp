@@ -53,7 +53,7 @@ class Copy {
   bool complete() const { return volume_ >= static_cast<std::uint64_t>(volume(tensor_.shape)); }
   bool like(const StoredTensor& other) const {
     return tensor_.dtype == other.dtype && tensor_.shape == other.shape &&
-           tensor_.original_shape == other.original_shape;
+           tensor_.original_shape == other.original_shape && tensor_.folded == other.folded;
   }
   const StoredTensor& tensor() const { return tensor_; }
   StoredTensor release() { return std::move(tensor_); }

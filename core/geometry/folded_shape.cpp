@@ -11,6 +11,15 @@ std::vector<std::int64_t> with_last(const Dims& dims, std::span<const std::int64
 
 }  // namespace
 
+bool can_stand_for(const Dims& shape, const FoldedExtents& folded) {
+  if (folded.empty()) return true;
+  if (shape.size() != kMaxNdim || folded.size() < 2) return false;
+  if (kMaxNdim - 1 + folded.size() > kTorchNdimMax) return false;
+  FoldedExtents counted = folded;  // a 0 would hide that the strides overflow
+  for (std::int64_t& extent : counted) extent = extent == 0 ? 1 : extent;
+  return checked_volume(counted) && checked_volume(folded) == shape[kMaxNdim - 1];
+}
+
 std::vector<std::int64_t> unfolded(const Dims& extents, const FoldedExtents& folded) {
   if (folded.empty()) return {extents.begin(), extents.end()};
   return with_last(extents, folded);

@@ -17,6 +17,10 @@ namespace reprise {
 /// Largest number of dimensions that torch's own functions take.
 inline constexpr std::size_t kTorchNdimMax = 64;
 
+/// True if `folded` is empty, or if the last of kMaxNdim dimensions can stand for it: it has as
+/// many elements, nothing overflows, and torch takes that many dimensions.
+bool can_stand_for(const Dims& shape, const FoldedExtents& folded);
+
 /// Returns all extents of a tensor, or of a box that is not cut along its last dimension.
 std::vector<std::int64_t> unfolded(const Dims& extents, const FoldedExtents& folded);
 /// Returns the offset in all dimensions of such a box.

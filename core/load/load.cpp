@@ -279,7 +279,7 @@ class Loading {
       require_reach(ports_.device, into);
       require_distinct_elements(into);
       report.tensors = prove_stored_cover(into, checkpoint.catalog());
-      plan = load_plan(into.tensors, into.objects, checkpoint.catalog(), into.details);
+      plan = load_plan(into.tensors, into.objects, checkpoint.catalog());
       for (const auto& mismatch : plan.mismatches) {
         if (mismatch.code != Code::kNotStored) {
           throw Error(mismatch.code, mismatch.message, {.key = mismatch.key});

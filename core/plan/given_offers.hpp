@@ -20,6 +20,7 @@ struct TensorForm {
   std::string key;
   DType dtype = DType::kFloat32;
   Dims shape;
+  FoldedExtents folded = {};  ///< see StoredTensor
 
   friend bool operator==(const TensorForm&, const TensorForm&) = default;
 };

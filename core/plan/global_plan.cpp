@@ -5,6 +5,7 @@
 #include "core/base/check.hpp"
 #include "core/base/hash.hpp"
 #include "core/base/print.hpp"
+#include "core/geometry/folded_shape.hpp"
 #include "core/plan/object_plan.hpp"
 #include "core/plan/offer_book.hpp"
 #include "core/plan/save_plan.hpp"
@@ -97,8 +98,8 @@ class Planner {
     };
     std::uint64_t hash = mix64(plans.size());
     for (const LocalPlan& plan : plans) {
-      hash = mix64(hash, signature(plan, once(*plan.placed), once(*plan.given.forms()),
-                                   once(*plan.details)));
+      hash = mix64(
+          hash, signature(plan, once(*plan.placed), once(*plan.given.forms()), once(*plan.paths)));
     }
     return hash;
   }
@@ -108,10 +109,24 @@ class Planner {
     check_agreement(tensor, key);
     const HeldBoxes& held = follows_placement(key) ? placed_boxes(key) : given_boxes(tensor, key);
     tensor.boxes = held.boxes;
+    if (!tensor.folded.empty()) require_whole_folds(tensor);
     tensor.owners.resize(held.boxes->size());
     const auto index = static_cast<std::uint32_t>(key);
     for (const BoxBatch& batch : held.batches) {
       turns_.push_back({batch.holders, bytes_of(batch, tensor.dtype), index, &held, &batch});
+    }
+  }
+
+  /// Throws if a box is cut along the dimension that stands for others: the format could not say
+  /// which of those are cut.
+  static void require_whole_folds(const PlannedTensor& tensor) {
+    for (const Box& box : *tensor.boxes) {
+      if (box.extent[kMaxNdim - 1] == tensor.shape[kMaxNdim - 1]) continue;
+      throw Error(Code::kUsage,
+                  to_string(box) + " is cut along dimension " + std::to_string(kMaxNdim) +
+                      " or a later one of a tensor with more dimensions than that; cut it along "
+                      "an earlier one",
+                  {.key = tensor.key});
     }
   }
 
@@ -123,6 +138,7 @@ class Planner {
         first = rank;
         tensor.dtype = form.dtype;
         tensor.shape = form.shape;
+        tensor.folded = form.folded;
         return;
       }
       const auto between = [&](const auto& left, const auto& right) {
@@ -130,8 +146,10 @@ class Planner {
         return to_words(ascending ? left : right) + " on " + name(std::min(*first, rank)) +
                " and " + to_words(ascending ? right : left) + " on " + name(std::max(*first, rank));
       };
-      if (!(form.shape == tensor.shape)) {
-        throw Error(Code::kShapeDrift, "the global shape is " + between(tensor.shape, form.shape));
+      if (!(form.shape == tensor.shape) || form.folded != tensor.folded) {
+        throw Error(Code::kShapeDrift,
+                    "the global shape is " + between(unfolded(tensor.shape, tensor.folded),
+                                                     unfolded(form.shape, form.folded)));
       }
       if (form.dtype != tensor.dtype) {
         throw Error(Code::kDtypeDrift, "the element type is " + between(tensor.dtype, form.dtype));
@@ -396,7 +414,7 @@ class Planner {
   std::string name(GroupRank rank) const {
     return "rank " + std::to_string(savers_.member(rank).value);
   }
-  static std::string to_words(const Dims& shape) { return to_string(shape); }
+  static std::string to_words(const std::vector<std::int64_t>& shape) { return shape_text(shape); }
   static std::string to_words(DType dtype) { return std::string(name_of(dtype)); }
 
   std::span<const LocalPlan> plans_;
@@ -455,43 +473,25 @@ void require_other_keys(const GlobalPlan& plan) {
   }
 }
 
-/// Returns the details of all ranks. Throws if ranks say different things of a key.
-std::shared_ptr<const KeyDetails> merged_details(std::span<const LocalPlan> plans,
-                                                 const Group& savers) {
-  std::shared_ptr<const KeyDetails> all = plans.front().details;
+/// Returns the paths of all ranks. Throws if ranks name different paths for a key.
+std::shared_ptr<const KeyPaths> merged_paths(std::span<const LocalPlan> plans,
+                                             const Group& savers) {
+  std::shared_ptr<const KeyPaths> all = plans.front().paths;
   for (std::size_t r = 1; r < plans.size(); ++r) {
-    if (plans[r].details == all || plans[r].details->empty()) continue;
-    auto more = std::make_shared<KeyDetails>(*all);
-    for (const auto& [key, detail] : *plans[r].details) {
-      const auto [at, fresh] = more->try_emplace(key, detail);
-      if (fresh || at->second == detail) continue;
+    if (plans[r].paths == all || plans[r].paths->empty()) continue;
+    auto more = std::make_shared<KeyPaths>(*all);
+    for (const auto& [key, path] : *plans[r].paths) {
+      const auto [at, fresh] = more->try_emplace(key, path);
+      if (fresh || at->second == path) continue;
       const GlobalRank rank = savers.member({static_cast<std::int32_t>(r)});
-      throw Error(at->second.path != detail.path ? Code::kLayoutMismatch : Code::kShapeDrift,
-                  "rank " + std::to_string(rank.value) + " uses another " +
-                      (at->second.path != detail.path ? "path" : "shape of folded dimensions") +
-                      " for this key than a lower rank",
+      throw Error(Code::kLayoutMismatch,
+                  "rank " + std::to_string(rank.value) +
+                      " uses another path for this key than a lower rank",
                   {.rank = rank, .key = key});
     }
     all = std::move(more);
   }
   return all;
-}
-
-/// Throws if a box is cut along a dimension that stands for others: the format could not say which
-/// of those are cut.
-void require_whole_folds(const GlobalPlan& plan) {
-  if (plan.details->empty()) return;
-  for (const PlannedTensor& tensor : plan.tensors) {
-    if (folded_of(*plan.details, tensor.key).empty()) continue;
-    for (const Box& box : *tensor.boxes) {
-      if (box.extent[kMaxNdim - 1] == tensor.shape[kMaxNdim - 1]) continue;
-      throw Error(Code::kUsage,
-                  to_string(box) + " is cut along dimension " + std::to_string(kMaxNdim) +
-                      " or a later one of a tensor with more dimensions than that; cut it along "
-                      "an earlier one",
-                  {.key = tensor.key});
-    }
-  }
 }
 
 }  // namespace
@@ -517,8 +517,7 @@ GlobalPlan global_plan(std::span<const LocalPlan> plans, const Group& savers,
   planner.plan_tensors(plan);
   plan.objects = plan_objects(plans, savers);
   require_other_keys(plan);
-  plan.details = merged_details(plans, savers);
-  require_whole_folds(plan);
+  plan.paths = merged_paths(plans, savers);
   return plan;
 }
 

@@ -80,9 +80,8 @@ struct Hit {
 
 class Loader {
  public:
-  Loader(const Catalog& catalog, const KeyDetails& details)
+  explicit Loader(const Catalog& catalog)
       : catalog_(catalog),
-        details_(details),
         tensor_wanted_(catalog.tensors.size()),
         object_wanted_(catalog.objects.size()) {}
 
@@ -93,11 +92,10 @@ class Loader {
     const auto tensor = static_cast<std::uint32_t>(stored - catalog_.tensors.data());
     tensor_wanted_[tensor] = true;
     const Dims& shape = logical_shape(*stored);
-    const FoldedExtents& folded = folded_of(details_, leaf.key);
-    if (!(shape == leaf.shape) || stored->folded != folded) {
+    if (!(shape == leaf.shape) || stored->folded != leaf.folded) {
       return miss(Code::kShapeDrift, leaf.key,
                   "the checkpoint has shape " + shape_text(all_extents(*stored)) +
-                      ", but the load requests " + shape_text(unfolded(leaf.shape, folded)));
+                      ", but the load requests " + shape_text(unfolded(leaf.shape, leaf.folded)));
     }
     if (stored->dtype != leaf.dtype) {
       return miss(Code::kDtypeDrift, leaf.key,
@@ -227,7 +225,6 @@ class Loader {
   }
 
   const Catalog& catalog_;
-  const KeyDetails& details_;
   LoadPlan plan_;
   std::vector<Hit> hits_;
   std::vector<bool> tensor_wanted_;
@@ -237,8 +234,8 @@ class Loader {
 }  // namespace
 
 LoadPlan load_plan(std::span<const TensorLeaf> wanted, std::span<const ObjectLeaf> wanted_objects,
-                   const Catalog& catalog, const KeyDetails& details) {
-  Loader loader(catalog, details);
+                   const Catalog& catalog) {
+  Loader loader(catalog);
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     loader.want(wanted[i], static_cast<std::uint32_t>(i));
   }

@@ -55,9 +55,9 @@ struct LoadPlan {
 
 /// Plans a load. If the request for a leaf cannot be met, the plan contains a mismatch instead of
 /// reads for this leaf. Assumes that the catalog's chunks tile their tensors (prove_cover was
-/// called). `details` are those of the request. O((requests + chunks) log chunks + hits) for chunks
+/// called). O((requests + chunks) log chunks + hits) for chunks
 /// that are slabs of one dimension.
 LoadPlan load_plan(std::span<const TensorLeaf> wanted, std::span<const ObjectLeaf> wanted_objects,
-                   const Catalog& catalog, const KeyDetails& details = {});
+                   const Catalog& catalog);
 
 }  // namespace reprise

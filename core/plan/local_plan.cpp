@@ -6,6 +6,10 @@
 namespace reprise {
 namespace {
 
+TensorForm form_of(const TensorLeaf& leaf) {
+  return {leaf.key, leaf.dtype, leaf.shape, leaf.folded};
+}
+
 /// Sorts leaves into placed and given offers. Placements are few, so a linear search finds them.
 class Offers {
  public:
@@ -16,10 +20,10 @@ class Offers {
     const bool follows = box && holds(leaf, *box);
     // A tensor without elements still needs one chunk, and some rank has to hold that chunk.
     if (follows && leaf.replica == replica_ && !Box::whole(leaf.shape).empty()) {
-      placed_.tensors.push_back({{leaf.key, leaf.dtype, leaf.shape}, current_});
+      placed_.tensors.push_back({form_of(leaf), current_});
       return;
     }
-    TensorOffer offer{{leaf.key, leaf.dtype, leaf.shape}, {}, leaf.replica, {}};
+    TensorOffer offer{form_of(leaf), {}, leaf.replica, {}};
     offer.boxes.reserve(leaf.pieces.size());
     for (const Piece& piece : leaf.pieces) offer.boxes.push_back(piece.box);
     if (box && !follows) {
@@ -148,9 +152,11 @@ std::uint64_t hash_of(const Dims& dims) {
 }
 
 std::uint64_t hash_of(const TensorForm& form) {
-  return mix64(
+  const std::uint64_t hash = mix64(
       mix64(reprise::hash_of(std::string_view(form.key)), static_cast<std::uint64_t>(form.dtype)),
       hash_of(form.shape));
+  return form.folded.empty() ? hash
+                             : mix64(hash, reprise::hash_of(std::as_bytes(std::span(form.folded))));
 }
 
 }  // namespace
@@ -162,7 +168,7 @@ LocalPlan local_plan(const StateDict& state, GlobalRank self, ChunkRule describe
   for (const ObjectLeaf& leaf : state.objects) {
     plan.objects.push_back({object_name(leaf), leaf.replica, leaf.is_plain()});
   }
-  if (!state.details.empty()) plan.details = std::make_shared<const KeyDetails>(state.details);
+  if (!state.paths.empty()) plan.paths = std::make_shared<const KeyPaths>(state.paths);
   sort_by_key(offers.placed().tensors);
   sort_by_key(offers.given());
   sort_by_key(plan.objects);
@@ -173,14 +179,11 @@ LocalPlan local_plan(const StateDict& state, GlobalRank self, ChunkRule describe
   return plan;
 }
 
-std::uint64_t signature(const KeyDetails& details) {
-  std::uint64_t hash = details.size();
-  for (const auto& [key, detail] : details) {
-    hash = mix64(mix64(hash, reprise::hash_of(std::string_view(key))), detail.path.size());
-    for (const std::int64_t extent : detail.folded) {
-      hash = mix64(hash, static_cast<std::uint64_t>(extent));
-    }
-    for (const PathStep& step : detail.path) {
+std::uint64_t signature(const KeyPaths& paths) {
+  std::uint64_t hash = paths.size();
+  for (const auto& [key, path] : paths) {
+    hash = mix64(mix64(hash, reprise::hash_of(std::string_view(key))), path.size());
+    for (const PathStep& step : path) {
       const auto* name = std::get_if<std::string>(&step);
       hash = mix64(mix64(hash, step.index()), name != nullptr
                                                   ? reprise::hash_of(std::string_view(*name))
@@ -223,18 +226,18 @@ std::uint64_t signature(const std::vector<TensorForm>& forms) {
 }
 
 std::uint64_t signature(const LocalPlan& plan, std::uint64_t placed, std::uint64_t forms,
-                        std::uint64_t details) {
+                        std::uint64_t paths) {
   std::uint64_t hash = mix64(mix64(placed, forms), mix64(plan.given.digest(), plan.objects.size()));
   for (const ObjectOffer& offer : plan.objects) {
     hash = mix64(mix64(hash, reprise::hash_of(std::string_view(offer.key))),
                  static_cast<std::uint64_t>(offer.replica));
   }
-  return mix64(hash, details);
+  return mix64(hash, paths);
 }
 
 std::uint64_t signature(const LocalPlan& plan) {
   return signature(plan, signature(*plan.placed), signature(*plan.given.forms()),
-                   signature(*plan.details));
+                   signature(*plan.paths));
 }
 
 }  // namespace reprise

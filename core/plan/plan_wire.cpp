@@ -1,6 +1,6 @@
 // Wire format of a local plan:
 //
-//   magic u32 | common digest u64 | placed offers | forms | given offers | objects | details
+//   magic u32 | common digest u64 | placed offers | forms | given offers | objects | paths
 //   placed offers   placements | tensors (form | placement)
 //   placement       axes (name, size)... | members (difference from the one before)... | splits
 //   form            key | dtype u8 | shape
@@ -19,6 +19,7 @@
 #include <memory>
 
 #include "core/base/bytes.hpp"
+#include "core/geometry/folded_shape.hpp"
 #include "core/plan/save_plan.hpp"
 
 namespace reprise {
@@ -205,6 +206,9 @@ void write_form(Writer& out, const TensorForm& form) {
   out.text(form.key);
   out.byte(static_cast<std::uint8_t>(form.dtype));
   out.dims(form.shape);
+  if (form.shape.size() < kMaxNdim) return;
+  out.count(form.folded.size());
+  for (const std::int64_t extent : form.folded) out.number(extent);
 }
 
 void write_given(Writer& out, const GivenOffers& given, std::size_t i) {
@@ -248,6 +252,10 @@ TensorForm read_form(Reader& in) {
   form.key = in.text();
   form.dtype = read_dtype(in);
   form.shape = in.dims();
+  if (form.shape.size() == kMaxNdim) {
+    for (std::size_t n = in.entries(kTorchNdimMax); n > 0; --n) form.folded.push_back(in.number());
+    if (!can_stand_for(form.shape, form.folded)) torn("has impossible dimensions", in.at());
+  }
   return form;
 }
 
@@ -305,15 +313,13 @@ std::vector<TensorForm> read_forms(Reader& in) {
   return forms;
 }
 
-Bytes encode(const KeyDetails& details) {
+Bytes encode(const KeyPaths& paths) {
   Writer out;
-  out.count(details.size());
-  for (const auto& [key, detail] : details) {
+  out.count(paths.size());
+  for (const auto& [key, path] : paths) {
     out.text(key);
-    out.count(detail.folded.size());
-    for (const std::int64_t extent : detail.folded) out.number(extent);
-    out.count(detail.path.size());
-    for (const PathStep& step : detail.path) {
+    out.count(path.size());
+    for (const PathStep& step : path) {
       out.byte(static_cast<std::uint8_t>(step.index()));
       if (const auto* name = std::get_if<std::string>(&step)) {
         out.text(*name);
@@ -325,11 +331,10 @@ Bytes encode(const KeyDetails& details) {
   return out.take();
 }
 
-KeyDetails read_details(Reader& in) {
-  KeyDetails details;
+KeyPaths read_paths(Reader& in) {
+  KeyPaths paths;
   for (std::size_t n = in.entries(); n > 0; --n) {
-    auto& [path, folded] = details[in.text()];
-    for (std::size_t extents = in.entries(); extents > 0; --extents) folded.push_back(in.number());
+    KeyPath& path = paths[in.text()];
     for (std::size_t steps = in.entries(); steps > 0; --steps) {
       if (in.byte() == 0) {
         path.emplace_back(in.text());
@@ -338,7 +343,7 @@ KeyDetails read_details(Reader& in) {
       }
     }
   }
-  return details;
+  return paths;
 }
 
 /// A cache of decoded parts of plans. The encoded bytes are the key, so equal parts are decoded
@@ -380,7 +385,7 @@ class Decoder {
       const std::int32_t replica = in.small();
       plan.objects.push_back({std::move(key), replica, in.byte() != 0});
     }
-    plan.details = details_.read(in, read_details);
+    plan.paths = paths_.read(in, read_paths);
     if (in.left() != 0) torn("has " + std::to_string(in.left()) + " bytes too many", in.at());
     return plan;
   }
@@ -388,7 +393,7 @@ class Decoder {
  private:
   KnownParts<PlacedOffers> placed_;
   KnownParts<std::vector<TensorForm>> forms_;
-  KnownParts<KeyDetails> details_;
+  KnownParts<KeyPaths> paths_;
   GivenReader given_;
 };
 
@@ -407,7 +412,7 @@ Bytes encode(const LocalPlan& plan) {
     out.number(offer.replica);
     out.byte(offer.plain ? 1 : 0);
   }
-  out.part(encode(*plan.details));
+  out.part(encode(*plan.paths));
   return out.take();
 }
 

@@ -50,7 +50,7 @@ struct LocalPlan {
   std::shared_ptr<const PlacedOffers> placed = std::make_shared<const PlacedOffers>();
   GivenOffers given;
   std::vector<ObjectOffer> objects;
-  std::shared_ptr<const KeyDetails> details = std::make_shared<const KeyDetails>();
+  std::shared_ptr<const KeyPaths> paths = std::make_shared<const KeyPaths>();
   std::uint64_t common_digest = 0;  ///< digest of the common state; must be equal on all ranks
 };
 
@@ -82,9 +82,9 @@ std::uint64_t signature(const Placed& placed);
 /// hashed only once. The fourth returns the hash of a plan, given the hashes of its shared parts.
 std::uint64_t signature(const PlacedOffers& offers);
 std::uint64_t signature(const std::vector<TensorForm>& forms);
-std::uint64_t signature(const KeyDetails& details);
+std::uint64_t signature(const KeyPaths& paths);
 std::uint64_t signature(const LocalPlan& plan, std::uint64_t placed, std::uint64_t forms,
-                        std::uint64_t details);
+                        std::uint64_t paths);
 
 /// Marks a box that is not assigned to any rank.
 inline constexpr GroupRank kNobody{-1};
@@ -94,6 +94,7 @@ struct PlannedTensor {
   std::string key;
   DType dtype = DType::kFloat32;
   Dims shape;
+  FoldedExtents folded = {};  ///< see StoredTensor
   /// The boxes in ascending order. An empty box is kept only if the tensor has no other box.
   /// Tensors of equal shape and placement share one list.
   std::shared_ptr<const std::vector<Box>> boxes;
@@ -108,7 +109,7 @@ struct PlannedObject {
 struct GlobalPlan {
   std::vector<PlannedTensor> tensors;  ///< sorted by key
   std::vector<PlannedObject> objects;  ///< sorted by key
-  std::shared_ptr<const KeyDetails> details = std::make_shared<const KeyDetails>();
+  std::shared_ptr<const KeyPaths> paths = std::make_shared<const KeyPaths>();
   std::vector<std::uint64_t> bytes;  ///< tensor bytes that each group rank writes
   std::uint64_t signature = 0;       ///< signature of all local plans, in group order
 };

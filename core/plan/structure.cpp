@@ -21,6 +21,7 @@ class LeafHash {
   std::uint64_t of(const TensorLeaf& leaf) {
     std::uint64_t hash = mix64(static_cast<std::uint64_t>(leaf.dtype), hash_of(leaf.shape));
     hash = mix64(hash, static_cast<std::uint64_t>(leaf.replica));
+    if (!leaf.folded.empty()) hash = mix64(hash, hash_of(leaf.folded));
     for (const Piece& piece : leaf.pieces) {
       hash = mix64(hash, mix64(hash_of(piece.box.offset), hash_of(piece.box.extent)));
     }
@@ -95,7 +96,7 @@ Structure structure_of(const StateDict& state, GlobalRank self) {
   for (const StructureEntry& entry : structure.entries) {
     sum += mix64(reprise::hash_of(entry.key), entry.hash);
   }
-  if (!state.details.empty()) sum += signature(state.details);
+  if (!state.paths.empty()) sum += signature(state.paths);
   structure.signature =
       mix64(mix64(static_cast<std::uint64_t>(self.value), structure.entries.size()), sum);
   return structure;

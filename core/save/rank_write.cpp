@@ -111,7 +111,7 @@ WriteShare share_of(const GlobalPlan& plan, GroupRank rank, const StateDict& sta
                              .dtype = tensor.dtype,
                              .extent = box.extent,
                              .content = {},
-                             .folded = folded_of(*plan.details, tensor.key)});
+                             .folded = tensor.folded});
       share.origins.push_back(leaves.find(tensor.key, box));
     }
   }

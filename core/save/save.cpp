@@ -166,7 +166,7 @@ struct Save::State {
     for (const Staged& one : all) sum += one.copies;
     if (sum != 0) unequal = unequal_copies(*group, plan(), state);
     if (compares_tensors) {
-      auto more = unequal_tensors(ports.device, *group, plan(), state);
+      auto more = unequal_tensors(ports, *group, plan(), state);
       std::move(more.begin(), more.end(), std::back_inserter(unequal));
     }
     for (const UnequalCopy& copy : unequal) {

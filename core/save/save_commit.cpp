@@ -56,7 +56,7 @@ Catalog catalog_of(const GlobalPlan& plan, const std::vector<WrittenFile>& writt
                         .shape = tensor.shape,
                         .chunks = {},
                         .original_shape = {},
-                        .folded = folded_of(*plan.details, tensor.key)};
+                        .folded = tensor.folded};
     for (std::size_t c = 0; c < tensor.owners.size(); ++c) {
       const auto [file, range] = take(tensor.owners[c]);
       stored.chunks.push_back({(*tensor.boxes)[c], file, range});
@@ -95,9 +95,7 @@ CommitContent content_of(const GlobalPlan& plan, const CommitTarget& target,
   }
   require_as_planned(plan, files);
   content.metadata.catalog = catalog_of(plan, files);
-  for (const auto& [key, detail] : *plan.details) {
-    if (!detail.path.empty()) content.metadata.planner_data.push_back({key, detail.path});
-  }
+  for (const auto& [key, path] : *plan.paths) content.metadata.planner_data.push_back({key, path});
   content.metadata.checkpoint_id = target.directory;
   content.metadata.save_id = save_id(plan, target);
   return content;

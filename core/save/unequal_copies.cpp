@@ -9,6 +9,7 @@
 #include "core/agree/peer_wire.hpp"
 #include "core/base/hash.hpp"
 #include "core/base/print.hpp"
+#include "core/ports/interruption.hpp"
 #include "core/save/leaf_source.hpp"
 
 namespace reprise {
@@ -34,11 +35,11 @@ void each_copy(const GlobalPlan& plan, const StateDict& state, const Visit& visi
 using PlannedBox = std::pair<std::uint32_t, std::uint32_t>;
 
 /// Returns a hash of the elements of each box of this rank that is in the plan.
-std::map<PlannedBox, std::uint64_t> hashes_of_boxes(Device& device, const GlobalPlan& plan,
+std::map<PlannedBox, std::uint64_t> hashes_of_boxes(const Ports& ports, const GlobalPlan& plan,
                                                     const StateDict& state) {
   std::map<PlannedBox, std::uint64_t> hashes;
   constexpr std::size_t kStep = std::size_t{1} << 20U;
-  const StagingMemory staging = device.staging(kStep);
+  const StagingMemory staging = ports.device.staging(kStep);
   for (const TensorLeaf& leaf : state.tensors) {
     const auto tensor = std::lower_bound(
         plan.tensors.begin(), plan.tensors.end(), leaf.key,
@@ -49,10 +50,11 @@ std::map<PlannedBox, std::uint64_t> hashes_of_boxes(Device& device, const Global
     for (const Piece& piece : leaf.pieces) {
       const auto box = std::lower_bound(tensor->boxes->begin(), tensor->boxes->end(), piece.box);
       if (box == tensor->boxes->end() || !(*box == piece.box)) continue;
-      const auto source = leaf_source(device, {{&leaf, &piece}});
+      const auto source = leaf_source(ports.device, {{&leaf, &piece}});
       std::uint64_t hash = 0;
       const std::int64_t end = piece.box.elements();
       for (std::int64_t begin = 0; begin < end; begin += elements_at_once) {
+        require_uninterrupted(ports);
         const std::int64_t last = std::min(begin + elements_at_once, end);
         const MutableByteSpan part(staging.get(), static_cast<std::size_t>(last - begin) * width);
         source->fill(0, begin, last, part);
@@ -117,42 +119,52 @@ std::vector<UnequalCopy> unequal_copies(Communicator& group, const GlobalPlan& p
   return found;
 }
 
-std::vector<UnequalCopy> unequal_tensors(Device& device, Communicator& group,
+std::vector<UnequalCopy> unequal_tensors(const Ports& ports, Communicator& group,
                                          const GlobalPlan& plan, const StateDict& state) {
   const auto all = agree_on(group, [&] {
     Bytes wire;
-    for (const auto& [box, hash] : hashes_of_boxes(device, plan, state)) {
+    for (const auto& [box, hash] : hashes_of_boxes(ports, plan, state)) {
       append_le(wire, box.first);
       append_le(wire, box.second);
       append_le(wire, hash);
     }
     return wire;
   });
-  std::map<PlannedBox, std::map<GroupRank, std::uint64_t>> held;
-  for (std::size_t r = 0; r < all.size(); ++r) {
-    PeerWire wire(all[r], "a list of boxes");
-    while (!wire.empty()) {
-      const auto tensor = wire.number<std::uint32_t>();
-      const auto box = wire.number<std::uint32_t>();
-      if (tensor >= plan.tensors.size() || box >= plan.tensors[tensor].boxes->size()) {
-        wire.refuse("names a box that is not planned");
+  // First what the owner of each box has, then who has something else.
+  std::vector<std::vector<std::uint64_t>> written(plan.tensors.size());
+  std::map<PlannedBox, std::vector<std::int32_t>> others;
+  const auto each = [&](const auto& visit) {
+    for (std::size_t r = 0; r < all.size(); ++r) {
+      const GroupRank rank{static_cast<std::int32_t>(r)};
+      PeerWire wire(all[r], "a list of boxes");
+      while (!wire.empty()) {
+        const PlannedBox box{wire.number<std::uint32_t>(), wire.number<std::uint32_t>()};
+        if (box.first >= plan.tensors.size() ||
+            box.second >= plan.tensors[box.first].boxes->size()) {
+          wire.refuse("names a box that is not planned");
+        }
+        const auto hash = wire.number<std::uint64_t>();
+        visit(box, hash, rank, plan.tensors[box.first].owners[box.second] == rank);
       }
-      held[{tensor, box}][{static_cast<std::int32_t>(r)}] = wire.number<std::uint64_t>();
     }
-  }
+  };
+  each([&](PlannedBox box, std::uint64_t hash, GroupRank, bool owned) {
+    if (!owned) return;
+    auto& of_tensor = written[box.first];
+    of_tensor.resize(plan.tensors[box.first].boxes->size());
+    of_tensor[box.second] = hash;
+  });
+  each([&](PlannedBox box, std::uint64_t hash, GroupRank rank, bool owned) {
+    const auto& of_tensor = written[box.first];
+    if (owned || of_tensor.empty() || of_tensor[box.second] == hash) return;
+    others[box].push_back(group.group().member(rank).value);
+  });
   std::vector<UnequalCopy> found;
-  for (const auto& [box, hashes] : held) {
+  for (auto& [box, holders] : others) {
     const PlannedTensor& tensor = plan.tensors[box.first];
-    const GroupRank owner = tensor.owners[box.second];
-    const auto written = hashes.find(owner);
-    if (written == hashes.end()) continue;
-    UnequalCopy copy{
-        tensor.key, (*tensor.boxes)[box.second].offset, group.group().member(owner).value, {}};
-    for (const auto& [rank, hash] : hashes) {
-      if (hash != written->second) copy.holders.push_back(group.group().member(rank).value);
-    }
-    std::sort(copy.holders.begin(), copy.holders.end());
-    if (!copy.holders.empty()) found.push_back(std::move(copy));
+    std::sort(holders.begin(), holders.end());
+    found.push_back({tensor.key, (*tensor.boxes)[box.second].offset,
+                     group.group().member(tensor.owners[box.second]).value, std::move(holders)});
   }
   return found;
 }

@@ -7,8 +7,7 @@
 
 #include "core/plan/save_plan.hpp"
 #include "core/state/state_dict.hpp"
-#include "reprise/device.hpp"
-#include "reprise/fabric.hpp"
+#include "reprise/ports.hpp"
 #include "reprise/save.hpp"
 
 namespace reprise {
@@ -25,7 +24,7 @@ std::vector<UnequalCopy> unequal_copies(Communicator& group, const GlobalPlan& p
 
 /// Collective. Returns the boxes of tensors whose copies differ, by key and box. Reads all boxes of
 /// all ranks.
-std::vector<UnequalCopy> unequal_tensors(Device& device, Communicator& group,
+std::vector<UnequalCopy> unequal_tensors(const Ports& ports, Communicator& group,
                                          const GlobalPlan& plan, const StateDict& state);
 
 /// Returns a line that names the key and the ranks.

@@ -49,13 +49,6 @@ std::map<std::string, const ObjectLeaf*> objects_by_key(const StateDict& state) 
   return objects;
 }
 
-const FoldedExtents& folded_of(const KeyDetails& details, const std::string& key) {
-  static const FoldedExtents none;
-  if (details.empty()) return none;
-  const auto found = details.find(key);
-  return found == details.end() ? none : found->second.folded;
-}
-
 std::string object_key(const std::string& key, const Dims& coordinate, const Dims& grid) {
   return key + "/shard_" + dotted(coordinate) + "_" + dotted(grid);
 }

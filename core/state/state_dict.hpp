@@ -43,6 +43,7 @@ struct TensorLeaf {
   std::optional<Placed> placed = {};
   /// Where each piece is, if the pieces have buffers of their own; then `data` is not used.
   std::vector<PieceMemory> memory = {};
+  FoldedExtents folded = {};  ///< of a tensor of more than kMaxNdim dimensions
 };
 
 /// Returns the memory of a piece of the leaf, at its element with the local offset 0.
@@ -63,17 +64,8 @@ struct ObjectLeaf {
   bool is_plain() const { return grid.empty(); }
 };
 
-/// What is stored of a key besides its tensor or object. Ranks that hold the key say the same.
-struct KeyDetail {
-  KeyPath path = {};          ///< where it belongs in a nested state dict; empty: at the top
-  FoldedExtents folded = {};  ///< of a tensor of more than kMaxNdim dimensions
-
-  friend bool operator==(const KeyDetail&, const KeyDetail&) = default;
-};
-/// Details by key. Most keys have none.
-using KeyDetails = std::map<std::string, KeyDetail>;
-/// Returns the extents that a key's last dimension stands for; empty if it stands for itself.
-const FoldedExtents& folded_of(const KeyDetails& details, const std::string& key);
+/// Paths by key. Keys at the top have none.
+using KeyPaths = std::map<std::string, KeyPath>;
 
 /// A rank's leaves. Keys are unique among tensors and unique among objects.
 struct StateDict {
@@ -81,7 +73,8 @@ struct StateDict {
   std::vector<ObjectLeaf> objects;
   /// A dict that is the same on all ranks. It is written once. None: nothing of the kind is saved.
   Value common = Dict{};
-  KeyDetails details = {};
+  /// Where keys belong in the nested state dict of a Python job.
+  KeyPaths paths = {};
 };
 
 /// Returns a key such as "rng_state/shard_0.1_2.4".

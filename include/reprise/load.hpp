@@ -78,7 +78,8 @@ struct LoadResult {
   /// (Reads::kOncePerJob).
   std::uint64_t bytes_for_all = 0;
   std::uint64_t bytes_needed = 0;  ///< size of the elements that this rank asked for
-  std::uint64_t peak_staging = 0;  ///< size of the read buffer, plus the peak size of exchanged data
+  std::uint64_t peak_staging =
+      0;  ///< size of the read buffer, plus the peak size of exchanged data
   /// Upper limit, known in advance, on the memory that this rank uses for reading, apart from the
   /// job's own memory. Covers staging, the largest object, and one round of the exchange including
   /// this rank's share. Excludes the metadata, which all ranks hold, and memory that the fabric
@@ -88,19 +89,19 @@ struct LoadResult {
   /// element: the size of its largest object plus a constant. If records are read once for all
   /// ranks, this rank's part of the exchange is added.
   std::uint64_t bound_empty = 0;
-  std::uint64_t metadata_bytes = 0;    ///< size of the broadcast metadata
+  std::uint64_t metadata_bytes = 0;    ///< size of the broadcast metadata; 0 if none was sent
   std::uint64_t records_verified = 0;  ///< number of records whose checksums this rank verified
   /// Keys that were requested but are not stored, if the strict mode returns such keys.
   std::vector<std::string> not_stored;
   /// Keys that are stored but were not requested, if the strict mode returns such keys.
   std::vector<std::string> not_requested;
-  std::vector<std::string> excused;         ///< keys from LoadOptions::excused that were missing
+  std::vector<std::string> excused;  ///< keys from LoadOptions::excused that were missing
   /// Checkpoints that were skipped, each with its damage; the same on all ranks.
   std::vector<std::string> fell_back_from;
   /// Iterations of the skipped checkpoints. A save with `keep` does not count them, until it has
   /// replaced them.
   std::vector<std::int64_t> damaged;
-  std::vector<std::string> log;             ///< messages for the operator
+  std::vector<std::string> log;  ///< messages for the operator
 };
 
 /// Fills the state's tensors, objects and common state. The state decides keys, shapes and dtypes.

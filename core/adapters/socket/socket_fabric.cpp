@@ -55,6 +55,7 @@ std::shared_ptr<Links> connected(const SocketOptions& ranks) {
     Session session = meet(ranks, reception, end);
     own.key = std::move(session.key);
     auto links = Links::make(std::move(own), std::move(session.addresses), std::move(reception));
+    links->ask(ranks.interrupted);
     // Connects the ranks, so that they notice each other's end.
     const SocketCommunicator all(links, Group::world(ranks.size), rank,
                                  end - std::chrono::steady_clock::now(), 0);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include "core/geometry/folded_shape.hpp"
 #include "core/geometry/piece.hpp"
@@ -180,15 +181,15 @@ void TensorReader::read_view(NodeId size_node, NodeId stride_node, TensorDescrip
     tensor.strides.push_back(count(strides[d], kStrides));
   }
   if (kept == sizes.size()) return;
-  std::int64_t stride = 0;  // of the elements along the folded dimension
-  std::int64_t reach = 0;   // what the next stride outwards must be
+  std::optional<std::int64_t> stride;  // of the elements along the folded dimension
+  std::int64_t reach = 0;              // what the next stride outwards must be
   bool together = true;
   for (std::size_t d = sizes.size(); d-- > kept;) {
     const std::int64_t extent = count(sizes[d], kSize);
     const std::int64_t own = count(strides[d], kStrides);
     tensor.folded.insert(tensor.folded.begin(), extent);
     if (extent == 1) continue;
-    if (reach == 0) {
+    if (!stride) {
       stride = own;
     } else {
       together = together && own == reach;
@@ -202,7 +203,7 @@ void TensorReader::read_view(NodeId size_node, NodeId stride_node, TensorDescrip
                                  "not supported: make it contiguous before saving");
   }
   tensor.shape.push_back(*product);
-  tensor.strides.push_back(stride);
+  tensor.strides.push_back(stride.value_or(1));
 }
 
 std::int64_t TensorReader::count(NodeId node, const char* what) {

@@ -239,6 +239,15 @@ TEST_F(FoldedParts, a_load_wants_the_same_dimensions) {
   }
 }
 
+TEST_F(FoldedParts, a_kept_plan_is_not_used_for_other_dimensions) {
+  auto memory = counted(60);
+  for (int i = 0; i < 2; ++i) save(job_, of(memory, {2, 1, 5}), {.directory = "run"});
+  const SaveResult other = save(job_, of(memory, {5, 2}), {.directory = "run"});
+  EXPECT_EQ(other.planned, Planned::kReplanned);
+  EXPECT_THAT(other.log, testing::Contains(HasSubstr("key w")));
+  EXPECT_EQ(stored("run").catalog.tensors.at(0).folded, (FoldedExtents{5, 2}));
+}
+
 TEST_F(FoldedParts, folded_dimensions_are_not_cut) {
   auto memory = counted(60);
   State state;
@@ -260,8 +269,12 @@ TEST_F(FoldedParts, only_the_last_of_eight_dimensions_stands_for_others) {
   State state = of(memory, {});
   EXPECT_THAT(complaint([&] { state.set_folded("v", {2, 5}); }), HasSubstr("NOT_FOUND"));
   EXPECT_THAT(complaint([&] { state.set_folded("w", {10}); }), HasSubstr("only the last of 8"));
-  EXPECT_THAT(complaint([&] { state.set_folded("w", {2, 6}); }), HasSubstr("as many elements"));
-  EXPECT_THAT(complaint([&] { state.set_folded("w", {-2, -5}); }), HasSubstr("as many elements"));
+  FoldedExtents many(57, 1);
+  many.push_back(10);
+  constexpr std::int64_t kHalf = std::int64_t{1} << 62U;
+  for (const FoldedExtents& wrong : {FoldedExtents{2, 6}, {-2, -5}, {0, kHalf, kHalf}, many}) {
+    EXPECT_THAT(complaint([&] { state.set_folded("w", wrong); }), HasSubstr("can't stand for"));
+  }
   add(state, "x", {10}, {});
   EXPECT_THAT(complaint([&] { state.set_folded("x", {2, 5}); }), HasSubstr("only the last of 8"));
 }

@@ -357,6 +357,37 @@ TEST(Metadata, more_than_eight_dimensions_are_folded) {
   EXPECT_EQ(shape_text(all_extents(tensor)), "[2, 1, 1, 1, 1, 1, 1, 21, 22]");
 }
 
+TEST(Metadata, a_flattened_tensor_of_more_than_eight_dimensions_is_not_supported) {
+  Metadata metadata = folded();
+  metadata.catalog.tensors[0].original_shape = {2, 21 * 22};
+  const Error error = error_of([&] { read(write_metadata(metadata)); });
+  EXPECT_EQ(error.code(), Code::kUnsupported) << error.what();
+  EXPECT_EQ(error.place().key, "w");
+}
+
+TEST(Metadata, ranks_that_fold_differently_disagree_on_the_shape) {
+  const auto of_rank = [](std::int64_t row, const FoldedExtents& last) {
+    Metadata metadata = folded();
+    StoredTensor& tensor = metadata.catalog.tensors[0];
+    tensor.folded = last;
+    tensor.chunks = {tensor.chunks[static_cast<std::size_t>(row)]};
+    return write_metadata(metadata);
+  };
+  const std::vector<std::string> names{"__0.metadata", "__1.metadata"};
+  const auto code = [&](const FoldedExtents& second) {
+    const std::vector<Bytes> files{of_rank(0, {21, 22}), of_rank(1, second)};
+    const std::vector<ByteSpan> spans(files.begin(), files.end());
+    try {
+      read_metadata(spans, names);
+      return std::string("read");
+    } catch (const Error& error) {
+      return std::string(name_of(error.code()));
+    }
+  };
+  EXPECT_EQ(code({21, 22}), "read");
+  EXPECT_EQ(code({22, 21}), "SHAPE_DRIFT");
+}
+
 TEST(Metadata, a_cut_along_a_folded_dimension_is_not_supported) {
   const auto changed = [](const std::string& after, const std::string& from,
                           const std::string& to) {

@@ -5,6 +5,7 @@
 #include <limits>
 #include <map>
 
+#include "core/geometry/folded_shape.hpp"
 #include "core/plan/save_plan.hpp"
 #include "tests/contracts/error_of.hpp"
 #include "tests/core/geometry/small_worlds.hpp"
@@ -66,6 +67,42 @@ TEST(GlobalPlan, the_example_of_the_header) {
   ASSERT_EQ(plan.objects.size(), 4U);
   EXPECT_EQ(plan.objects[2].key, "rng/shard_1.0_2.2");
   EXPECT_EQ(plan.objects[2].owner, GroupRank{2});
+}
+
+/// A rank's half of a tensor of 9 dimensions.
+StateDict folded_half(std::int64_t rank, const FoldedExtents& folded) {
+  TensorLeaf leaf{.key = "w", .shape = {2, 1, 1, 1, 1, 1, 1, 12}, .replica = 0};
+  leaf.folded = folded;
+  leaf.pieces = {contiguous_piece({{rank, 0, 0, 0, 0, 0, 0, 0}, {1, 1, 1, 1, 1, 1, 1, 12}})};
+  return {.tensors = {leaf}, .objects = {}};
+}
+
+std::string plan_of_folds(const FoldedExtents& first, const FoldedExtents& second) {
+  try {
+    std::vector<Bytes> wires;
+    for (std::int32_t rank : {0, 1}) {
+      const StateDict state = folded_half(rank, rank == 0 ? first : second);
+      wires.push_back(encode(local_plan(state, GlobalRank{rank})));
+    }
+    return shape_text(global_plan(decode_local_plans(wires)).tensors.at(0).folded);
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+TEST(GlobalPlan, ranks_agree_on_the_dimensions_that_are_folded) {
+  EXPECT_EQ(plan_of_folds({3, 4}, {3, 4}), "[3, 4]");
+  for (const FoldedExtents& other : {FoldedExtents{4, 3}, {}}) {
+    const std::string refused = plan_of_folds({3, 4}, other);
+    EXPECT_THAT(refused, HasSubstr("SHAPE_DRIFT"));
+    EXPECT_THAT(refused, HasSubstr("[2, 1, 1, 1, 1, 1, 1, 3, 4] on rank 0"));
+  }
+}
+
+TEST(GlobalPlan, dimensions_that_can_not_be_folded_are_refused_as_a_garbled_message) {
+  for (const FoldedExtents& wrong : {FoldedExtents{3, 5}, {12}, {-3, -4}, FoldedExtents(58, 1)}) {
+    EXPECT_THAT(plan_of_folds({3, 4}, wrong), HasSubstr("impossible dimensions"));
+  }
 }
 
 struct Refused {
