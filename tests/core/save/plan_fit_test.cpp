@@ -14,7 +14,7 @@ namespace {
 using Keys = std::vector<std::string>;
 
 PlannedTensor rows_of(const std::string& key, std::vector<GroupRank> owners) {
-  PlannedTensor tensor{key, DType::kFloat32, {2, 3}, {}, std::move(owners)};
+  PlannedTensor tensor{.key = key, .shape = {2, 3}, .boxes = {}, .owners = std::move(owners)};
   tensor.boxes = std::make_shared<const std::vector<Box>>(
       std::vector<Box>{{{0, 0}, {1, 3}}, {{1, 0}, {1, 3}}});
   return tensor;
