@@ -362,7 +362,7 @@ TEST(Metadata, a_flattened_tensor_of_more_than_eight_dimensions_is_not_supported
   metadata.catalog.tensors[0].original_shape = {2, 21 * 22};
   const Error error = error_of([&] { read(write_metadata(metadata)); });
   EXPECT_EQ(error.code(), Code::kUnsupported) << error.what();
-  EXPECT_EQ(error.place().key, "w");
+  EXPECT_NE(error.message().find("tensor w is stored flattened"), std::string::npos);
 }
 
 TEST(Metadata, ranks_that_fold_differently_disagree_on_the_shape) {

@@ -276,7 +276,7 @@ TEST(PickleReader, views_are_gathered_and_must_stay_in_their_storage) {
   // 6 elements as [2, 3] in dimensions 8 and 9, transposed; and 65 dimensions.
   EXPECT_EQ(code("K\6"s, "K\0("s + ones + "K\2K\3t(" + ones + "K\1K\2t"), Code::kUnsupported);
   // [1, 3, 5] that shares elements: 5 that are one, of each of 3.
-  EXPECT_EQ(code("K\x0f"s, "K\0("s + ones + "K\3K\5t(" + ones + "K\1K\0t"), Code::kUnsupported);
+  EXPECT_EQ(code("K\x0f"s, "K\0("s + ones + "K\3K\5t(" + ones + "K\1K\0t"s), Code::kUnsupported);
   EXPECT_EQ(code("K\6"s, "K\0("s + times(65, "K\1"s) + "t(" + times(65, "K\1"s) + "t"),
             Code::kUnsupported);
   EXPECT_EQ(code("\x8a\x8\xff\xff\xff\xff\xff\xff\xff\x7f"s, "K\0))"s), Code::kLimit);
