@@ -6,6 +6,7 @@ from __future__ import annotations
 import ctypes
 import io
 from array import array
+from dataclasses import dataclass, field
 from typing import Any, Mapping
 
 import torch
@@ -86,6 +87,15 @@ def _in_memory(tensor: torch.Tensor, key: str) -> torch.Tensor:
     return tensor
 
 
+@dataclass
+class Parts:
+    """What this rank has of a tensor: boxes, each with its offset in the whole."""
+
+    dtype: torch.dtype
+    shape: torch.Size  #: of the whole
+    boxes: list[tuple[torch.Size, torch.Tensor]] = field(default_factory=list)
+
+
 class Leaves:
     """Describes tensors for the engine, and keeps their memory."""
 
@@ -100,6 +110,10 @@ class Leaves:
             shape = value.shape
             self._begin(key, value.dtype, shape, 1)
             self._part(key, [0] * len(shape), shape, value)
+        elif type(value) is Parts:
+            self._begin(key, value.dtype, value.shape, len(value.boxes))
+            for offset, box in value.boxes:
+                self._part(key, offset, box.shape, box)
         else:
             self._add_shards(key, value)
 

@@ -33,15 +33,15 @@ def _store() -> dist.Store:
 
 
 class TorchFabric:
-    """Collective over the ranks of ``group``. ``interrupted`` is asked while this rank waits."""
+    """Collective over ``ranks`` of the world. ``interrupted`` is asked while this rank waits."""
 
     def __init__(
         self,
-        group: dist.ProcessGroup,
+        ranks: Sequence[int],
         deadline_seconds: float,
         interrupted: Callable[[], bool],
     ) -> None:
-        self._ranks = dist.get_process_group_ranks(group)
+        self._ranks = list(ranks)
         self._timeout = datetime.timedelta(seconds=deadline_seconds)
         self._interrupted = interrupted
         self._groups: dict[tuple[int, ...], dist.ProcessGroupGloo] = {}

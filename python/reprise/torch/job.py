@@ -9,7 +9,7 @@ import os
 import signal
 import threading
 from dataclasses import dataclass
-from typing import Any, Callable, Iterator, Optional, TypeVar
+from typing import Any, Callable, Iterator, Optional, Sequence, TypeVar
 
 import torch.distributed as dist
 
@@ -84,17 +84,17 @@ def interruptible() -> Iterator[None]:
 
 
 class Job:
-    """A job over the ranks of a process group, or of this process alone. It lives as long as the process,
+    """A job over some ranks of the world, or of this process alone. It lives as long as the process,
     so that a save reuses the plan of the one before. One thread at a time uses it and its saves, which
     ``lock`` sees to."""
 
-    def __init__(self, group: Optional[dist.ProcessGroup], settings: _Settings) -> None:
+    def __init__(self, ranks: Optional[Sequence[int]], settings: _Settings) -> None:
         self.handle = ctypes.c_void_p()
         self.lock = threading.RLock()
         self._lib = _c.library()
         self.fabric: Optional[TorchFabric] = None
-        if group is not None:
-            self.fabric = TorchFabric(group, settings.deadline_seconds, lambda: _stop.asked)
+        if ranks is not None:
+            self.fabric = TorchFabric(ranks, settings.deadline_seconds, lambda: _stop.asked)
         self.options = _c.JobOptions(
             root=b"/",
             deadline_ns=int(settings.deadline_seconds * 1e9),
@@ -141,12 +141,18 @@ _jobs: dict[tuple, tuple[Job, Any]] = {}
 def job_of(group: Optional[dist.ProcessGroup]) -> Job:
     """Returns the job over the ranks of a group, by default of all. Collective at the first call."""
     if dist.is_available() and dist.is_initialized():
-        group = group or dist.group.WORLD
-    name = (os.getpid(), id(group), _settings)
+        return job_over(dist.get_process_group_ranks(group or dist.group.WORLD))
+    return job_over(None)
+
+
+def job_over(ranks: Optional[Sequence[int]]) -> Job:
+    """Returns the job over these ranks of the world, or of this process alone. Collective at the first call."""
+    world = None if ranks is None else dist.group.WORLD
+    name = (os.getpid(), id(world), None if ranks is None else tuple(ranks), _settings)
     known = _jobs.get(name)
     if known is None:
-        # Keeps the group, too, so that no other one gets its id.
-        known = _jobs[name] = (Job(group, _settings), group)
+        # Keeps the world, too, so that no other one gets its id.
+        known = _jobs[name] = (Job(ranks, _settings), world)
     return known[0]
 
 

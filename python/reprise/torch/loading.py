@@ -19,7 +19,7 @@ from .describe import State, flattened, is_tensor, put_back, state_dicts_of
 from .job import interruptible, job_of
 from .saving import STEP_NAMES, engine_path
 
-_NOT_LOADED = b"\0"  # what stands in for a value until it is loaded
+NOT_LOADED = b"\0"  # what stands in for a value until it is loaded
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def _loaded(
         own = state_dicts_of(state_dict)
         leaves, paths = flattened(own)
         objects = [key for key, value in leaves.items() if not is_tensor(value)]
-        return leaves, paths, objects, own, State(leaves, {}, dict.fromkeys(objects, _NOT_LOADED))
+        return leaves, paths, objects, own, State(leaves, {}, dict.fromkeys(objects, NOT_LOADED))
 
     lib, handle, found = _c.library(), ctypes.c_void_p(), _c.LoadResult()
     with job.lock:

@@ -8,8 +8,9 @@ import logging
 import os
 import sys
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from pathlib import Path
-from typing import Any, Mapping, Optional, Union
+from typing import Any, Callable, Mapping, Optional, Union
 
 import torch.distributed as dist
 
@@ -159,7 +160,8 @@ def save(
 
     Args:
         state_dict: anything that ``dcp.save`` takes. Tensors of any strides, in memory of the CPU.
-        path: with a step the directory of all iterations, otherwise the checkpoint itself.
+        path: with a step the directory of all iterations, otherwise the checkpoint itself, a directory that
+            holds nothing else.
         step: number of the iteration.
         keep: number of iterations to keep, the new one included; by default all.
         step_names: name of an iteration's directory, with one %d. With "iter_%07d", Megatron's tracker is
@@ -177,11 +179,10 @@ def save(
     Raises:
         reprise.Error: the same on all ranks; no checkpoint was added, and an existing one is intact.
     """
-    options = _options(path, step, step_names, checksums, read_back)
-    options.keep = _number(keep, "keep")
-    options.refuse_existing = not replace
+    options = options_of(
+        path, step, keep, step_names, replace, checksums, read_back, structure
+    )
     options.compare_tensors, options.refuse_unequal = compare_tensors, refuse_unequal
-    options.structure = structure.encode()
     with interruptible():
         return _began(_c.library().rp_save_all, state_dict, process_group, options).finish()
 
@@ -214,11 +215,10 @@ def begin_save(
             USAGE with its key. For debugging: this rank gives up the save, and the others fail with it.
         others: as in ``save``.
     """
-    options = _options(path, step, step_names, checksums, read_back)
-    options.keep = _number(keep, "keep")
-    options.refuse_existing = not replace
+    options = options_of(
+        path, step, keep, step_names, replace, checksums, read_back, structure
+    )
     options.compare_tensors, options.refuse_unequal = compare_tensors, refuse_unequal
-    options.structure = structure.encode()
     options.returns = _c.WHEN_QUEUED
     options.staging_bytes = _number(staging_bytes, "staging_bytes")
     with interruptible():
@@ -239,12 +239,15 @@ def _number(value: Optional[int], name: str) -> int:
     return value or 0
 
 
-def _options(
+def options_of(
     path: Union[str, os.PathLike],
     step: Optional[int],
+    keep: Optional[int],
     step_names: str,
+    replace: bool,
     checksums: str,
     read_back: str,
+    structure: str,
 ) -> _c.SaveOptions:
     for name, value, choices in (
         ("checksums", checksums, _c.CHECKSUMS),
@@ -257,6 +260,9 @@ def _options(
         has_step=step is not None,
         step=step or 0,
         step_names=step_names.encode(),
+        keep=_number(keep, "keep"),
+        refuse_existing=not replace,
+        structure=structure.encode(),
         checksums=_c.CHECKSUMS[checksums],
         read_back=_c.READ_BACK[read_back],
     )
@@ -270,19 +276,48 @@ def _began(
     check_updates: bool = False,
 ) -> Saving:
     """Collective: if one rank can't describe its state, all throw."""
-    job = job_of(group)
 
     def described() -> State:
         leaves, paths = flattened(state_dicts_of(state_dict))
         objects = {key: pickled(value) for key, value in leaves.items() if not is_tensor(value)}
         return State(leaves, paths, objects)
 
+    return begun(call, job_of(group), described, options, check_updates)
+
+
+def begun(
+    call: Any,
+    job: Job,
+    described: Callable[[], State],
+    options: _c.SaveOptions,
+    check_updates: bool = False,
+) -> Saving:
+    """Begins a save of what ``described`` returns. Collective: if it throws on one rank, all throw."""
+
+    def checked() -> State:
+        if not options.has_step and (job.fabric is None or job.fabric.rank == 0):
+            _require_own(os.path.join("/", os.fsdecode(options.directory)))
+        return described()
+
     handle = ctypes.c_void_p()
     with job.lock:
-        state = job.on_all(described)
+        state = job.on_all(checked)
         versions = [tensor._version for _, tensor in state.kept] if check_updates else None
         _c.check(call(job.handle, state.handle, ctypes.byref(options), ctypes.byref(handle)))
     return Saving(job, state, handle, versions)
+
+
+# What a checkpoint has, the last being Lightning's, which it writes again after each save.
+_PARTS = (".metadata*", "*.distcp", "__*.metadata*", "common.pt", "metadata.json", "integrity.json", "meta.pt")
+
+
+def _require_own(directory: str) -> None:
+    """Throws USAGE if a checkpoint in the place of this directory would remove what is no part of one."""
+    names = sorted(os.listdir(directory)) if os.path.isdir(directory) else []
+    other = next((name for name in names if not any(fnmatch(name, part) for part in _PARTS)), None)
+    if other is not None:
+        what = f"a checkpoint replaces its directory as a whole, and this one holds '{other}' too"
+        raise Error("USAGE", what, file=directory)
 
 
 def _result_of(result: _c.SaveResult) -> SaveResult:
