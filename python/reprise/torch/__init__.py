@@ -27,6 +27,7 @@ if not hasattr(reprise, "Error"):
 
 from reprise.errors import Error
 
+from .dcp import Reader, Writer, install, uninstall
 from .job import configure
 from .loading import LoadResult, load
 from .saving import SaveResult, Saving, UnequalCopy, begin_save, save
@@ -34,11 +35,15 @@ from .saving import SaveResult, Saving, UnequalCopy, begin_save, save
 __all__ = [
     "Error",
     "LoadResult",
+    "Reader",
     "SaveResult",
     "Saving",
     "UnequalCopy",
+    "Writer",
     "begin_save",
     "configure",
+    "install",
     "load",
     "save",
+    "uninstall",
 ]
