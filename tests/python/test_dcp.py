@@ -12,6 +12,7 @@ import torch.distributed.checkpoint as dcp
 from torch.distributed.checkpoint.api import CheckpointException
 from torch.distributed.checkpoint.default_planner import DefaultLoadPlanner, DefaultSavePlanner
 from torch.distributed.checkpoint.format_utils import dcp_to_torch_save
+from torch.distributed.checkpoint.planner import LoadPlan
 
 import ranks
 import reprise
@@ -208,6 +209,17 @@ class Refusals(Case):
         os.rmdir(self.path("run/logs"))
         self.assert_failed("USAGE", save)  # would remove iterations
         self.assertEqual(os.listdir(self.path()), ["step-1"])
+
+    def test_ranks_that_save_each_for_itself(self):
+        with self.assertRaises(reprise.Error) as caught:
+            rt.Writer(self.path()).set_up_storage_writer(True, rank=0, use_collectives=False)
+        self.assertEqual(caught.exception.code, "UNSUPPORTED")
+
+    def test_ranks_that_found_different_iterations(self):
+        plans = [LoadPlan([], storage_data=(rank, f"run/step-{rank}")) for rank in range(2)]
+        with self.assertRaises(reprise.Error) as caught:
+            rt.Reader(self.path()).prepare_global_plan(plans)
+        self.assertEqual((caught.exception.code, caught.exception.file), ("STALE_METADATA", "run/step-1"))
 
     def test_nothing_there(self):
         with contextlib.redirect_stderr(io.StringIO()):
