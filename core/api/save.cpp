@@ -1,6 +1,8 @@
 #include "reprise/save.hpp"
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -9,6 +11,9 @@
 #include "core/api/calls.hpp"
 #include "core/checkpoint/locate_checkpoint.hpp"
 #include "core/checkpoint/set_aside.hpp"
+#include "core/format/backend_info.hpp"
+#include "core/format/common_state.hpp"
+#include "core/format/integrity.hpp"
 #include "core/format/metadata.hpp"
 #include "core/format/tracker.hpp"
 #include "core/ports/store_path.hpp"
@@ -47,9 +52,20 @@ void require_possible(const SaveOptions& options, const StateDict& state) {
   }
 }
 
+/// True for the name of what a checkpoint without a step consists of, or has beside it for a while.
+/// `meta.pt` is Lightning's, which writes it again after each save.
+bool is_of_checkpoint(std::string_view name) {
+  constexpr std::array kNames = {kCommonFile, kBackendFile, kIntegrityFile,
+                                 std::string_view("meta.pt")};
+  return name.starts_with(kMetadataFile) || name.ends_with(".distcp") ||
+         name.ends_with(".metadata") || aside_name(name) ||
+         std::ranges::find(kNames, name) != kNames.end();
+}
+
 /// Throws USAGE if an iteration is to be saved into a plain checkpoint, or a plain checkpoint into
-/// a directory with iterations. Saving a plain checkpoint would move all iterations away. An
-/// iteration in a plain checkpoint would not be found by a load.
+/// a directory that holds iterations or anything else that is not part of one: saving a plain
+/// checkpoint would move all of that away. An iteration in a plain checkpoint would not be found by
+/// a load.
 void require_same_form(Store& store, const SaveOptions& options) {
   const auto& directory = options.directory;
   if (options.step) {
@@ -62,9 +78,14 @@ void require_same_form(Store& store, const SaveOptions& options) {
   for (const Entry& entry : store.list(directory)) {
     const bool holds = entry.directory && !replaces && !aside_name(entry.name) &&
                        holds_metadata(store, join_path(directory, entry.name));
-    if (!holds && entry.name != kTrackerFile && !tracker_of_directory(entry.name)) continue;
-    refuse("'" + store.display(directory) + "' holds iterations ('" + entry.name +
-           "'); give the save a step, or name another directory");
+    if (holds || entry.name == kTrackerFile || tracker_of_directory(entry.name)) {
+      refuse("'" + store.display(directory) + "' holds iterations ('" + entry.name +
+             "'); give the save a step, or name another directory");
+    }
+    if (is_of_checkpoint(entry.name)) continue;
+    refuse("'" + store.display(directory) + "' holds '" + entry.name +
+           "', which is no part of a checkpoint, and a checkpoint replaces its directory as a "
+           "whole; name another directory");
   }
 }
 

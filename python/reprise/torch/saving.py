@@ -8,7 +8,6 @@ import logging
 import os
 import sys
 from dataclasses import dataclass
-from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, Callable, Mapping, Optional, Union
 
@@ -294,30 +293,12 @@ def begun(
 ) -> Saving:
     """Begins a save of what ``described`` returns. Collective: if it throws on one rank, all throw."""
 
-    def checked() -> State:
-        if not options.has_step and (job.fabric is None or job.fabric.rank == 0):
-            _require_own(os.path.join("/", os.fsdecode(options.directory)))
-        return described()
-
     handle = ctypes.c_void_p()
     with job.lock:
-        state = job.on_all(checked)
+        state = job.on_all(described)
         versions = [tensor._version for _, tensor in state.kept] if check_updates else None
         _c.check(call(job.handle, state.handle, ctypes.byref(options), ctypes.byref(handle)))
     return Saving(job, state, handle, versions)
-
-
-# What a checkpoint has, the last being Lightning's, which it writes again after each save.
-_PARTS = (".metadata*", "*.distcp", "__*.metadata*", "common.pt", "metadata.json", "integrity.json", "meta.pt")
-
-
-def _require_own(directory: str) -> None:
-    """Throws USAGE if a checkpoint in the place of this directory would remove what is no part of one."""
-    names = sorted(os.listdir(directory)) if os.path.isdir(directory) else []
-    other = next((name for name in names if not any(fnmatch(name, part) for part in _PARTS)), None)
-    if other is not None:
-        what = f"a checkpoint replaces its directory as a whole, and this one holds '{other}' too"
-        raise Error("USAGE", what, file=directory)
 
 
 def _result_of(result: _c.SaveResult) -> SaveResult:

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -59,6 +60,25 @@ TEST_F(Misuse, a_plain_checkpoint_does_not_take_the_place_of_a_run) {
   save(job_, state_, {.directory = "run", .step = 1});
   EXPECT_THAT(save_complaint({.directory = "run"}), AllOf(HasSubstr("USAGE"), HasSubstr("step")));
   EXPECT_TRUE(stands("run/iter_0000001"));
+}
+
+TEST_F(Misuse, a_plain_checkpoint_does_not_take_away_what_is_none_of_its_own) {
+  const auto file = [this](const std::string& name) {
+    return std::filesystem::path(directory_.path()) / name;
+  };
+  const auto write = [](const std::filesystem::path& path) { std::ofstream(path) << "mine"; };
+  std::filesystem::create_directories(file("out"));
+  write(file("out/train.log"));
+  EXPECT_THAT(save_complaint({.directory = "out"}),
+              AllOf(HasSubstr("USAGE"), HasSubstr("train.log"), HasSubstr("another directory")));
+  EXPECT_TRUE(std::filesystem::exists(file("out/train.log")));
+  std::filesystem::remove(file("out/train.log"));
+  save(job_, state_, {.directory = "out", .checksums = Checksums::kCrc32AndSha256});
+  write(file("out/meta.pt"));
+  save(job_, state_, {.directory = "out"});
+  std::filesystem::create_directories(file("out/logs"));
+  EXPECT_THAT(save_complaint({.directory = "out"}), HasSubstr("holds 'logs'"));
+  EXPECT_TRUE(stands("out"));
 }
 
 TEST_F(Misuse, an_iteration_is_not_hidden_below_a_plain_checkpoint) {
