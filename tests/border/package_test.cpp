@@ -106,7 +106,7 @@ TEST_F(Package, serves_programs_of_one_process) {
   EXPECT_TRUE(torch.ok) << torch;
   EXPECT_THAT(torch.text, testing::AllOf(HasSubstr("torch/step-1: plan fresh"),
                                          HasSubstr("torch/step-3: plan reused"),
-                                         HasSubstr("torch/step-3: 18 elements")));
+                                         HasSubstr("torch/step-3: 42 elements")));
   EXPECT_FALSE(fs::exists(run + "/ckpt/torch/step-1")) << "keep is 2";
   const Said planned = run_in(run, path("local/own_plan"));
   EXPECT_TRUE(planned.ok) << planned;
