@@ -183,6 +183,26 @@ class Lives(unittest.TestCase):
         state["w3"].add_(1)
         self.assertEqual(saving.finish().tensors, 16)
 
+    def test_what_the_handler_of_a_signal_throws_comes_out_after_the_save(self):
+        class Told(Exception):
+            pass
+
+        def tell(number, frame):
+            raise Told
+
+        usual = signal.signal(signal.SIGALRM, tell)
+        self.addCleanup(signal.signal, signal.SIGALRM, usual)
+        state = big(6)
+        for step in range(1, 9):
+            with self.assertRaises(Told):
+                signal.setitimer(signal.ITIMER_REAL, 0.001 * step)
+                while True:  # the alarm comes while one of these is saved
+                    rt.save(state, self.path, step=step, keep=2)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        loaded = big(0)
+        rt.load(loaded, self.path)
+        self.assertTrue(all(bool((value == 6).all()) for value in loaded.values()))
+
     def test_a_rank_that_dies_is_an_error_within_seconds(self):
         self.assertEqual(ranks.run(2, one_dies, self.folder, ends=[0])[0], ("PEER_FAILED", 0, True))
 

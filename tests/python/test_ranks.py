@@ -1,6 +1,8 @@
 """Several processes over gloo: what FSDP2 and AdamW hold, under other numbers of ranks and layouts."""
 import os
 import tempfile
+import threading
+import time
 import unittest
 import warnings
 
@@ -237,6 +239,36 @@ def apart(rank, size, folder):
     return said
 
 
+def on_another_device(rank, size, folder):
+    """The job makes its tensors elsewhere, but what the engine sends is in memory of the CPU."""
+    path = os.path.join(folder, "device")
+    torch.set_default_device("meta")
+    rt.save({"w": torch.ones(3, device="cpu"), "rank": "any"}, path)
+    state = {"w": torch.zeros(3, device="cpu"), "rank": None}
+    rt.load(state, path)
+    torch.set_default_device("cpu")
+    return differences(state, {"w": torch.ones(3), "rank": "any"})
+
+
+def in_two_threads(rank, size, folder):
+    """A save under torch's planner beside one of ours; which of them is first differs between ranks."""
+    def under_torch():
+        time.sleep(0.5 * rank)
+        dcp.save({"n": 1}, storage_writer=rt.Writer(os.path.join(folder, "torch")))
+
+    thread = threading.Thread(target=under_torch)
+    thread.start()
+    time.sleep(0.5 * (1 - rank))
+    rt.save({"n": 2}, os.path.join(folder, "ours"))
+    thread.join()
+    found = []
+    for name in ("torch", "ours"):
+        state = {"n": 0}
+        rt.load(state, os.path.join(folder, name))
+        found.append(state["n"])
+    return found
+
+
 def in_a_group(rank, size, folder):
     """Ranks 1 and 0 of three, as a group; rank 2 does something else."""
     group = dist.new_group([0, 1])
@@ -295,6 +327,12 @@ class Ranks(unittest.TestCase):
 
     def test_a_tensor_of_a_part_of_the_ranks(self):
         self.assert_same(2, part_of_a_mesh)
+
+    def test_another_default_device(self):
+        self.assert_same(2, on_another_device)
+
+    def test_saves_in_two_threads(self):
+        self.assertEqual(ranks.run(2, in_two_threads, self.folder), [[1, 2]] * 2)
 
     def test_a_group_of_the_ranks(self):
         self.assert_same(3, in_a_group)

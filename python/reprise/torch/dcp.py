@@ -180,7 +180,7 @@ class Reader(_StockReader):
     def read_data(self, plan: LoadPlan, planner: LoadPlanner) -> Future[None]:
         assert self._stored is not None
         job, wanted = _job_of(plan.storage_data), _Wanted(plan, planner, self._stored)
-        with job.lock:
+        with interruptible(), job.lock:
             state = job.on_all(wanted.state)
             _load(job, state, self._options(self.path))
         wanted.deliver(state)
@@ -211,7 +211,7 @@ def _ranks_of(plans: Sequence[Any]) -> tuple[int, ...]:
 
 
 def _job_of(ranks: tuple[int, ...]) -> Job:
-    return job_over(ranks if len(ranks) > 1 else None)
+    return job_over(ranks if len(ranks) > 1 else None, "dcp")
 
 
 def _share(plan: SavePlan, planner: SavePlanner) -> State:
@@ -264,7 +264,7 @@ class _Wanted:
     def _memory(self, target: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
         if target.is_cpu and target.dtype == dtype:
             return target
-        self._converted.append((target, torch.empty(target.shape, dtype=dtype)))
+        self._converted.append((target, torch.empty(target.shape, dtype=dtype, device="cpu")))
         return self._converted[-1][1]
 
     def deliver(self, state: State) -> None:

@@ -24,7 +24,7 @@ _GIVE_UP_SECONDS = 2.0  # that an interrupted wait goes on, since the others may
 _PAUSE_SECONDS = (20e-6, 1e-3)  # shortest and longest between two looks at a call
 
 
-_made: collections.Counter[str] = collections.Counter()  # groups by their ranks; members count alike
+_made: collections.Counter[str] = collections.Counter()  # groups by purpose and ranks; members count alike
 
 
 def _store() -> dist.Store:
@@ -33,15 +33,18 @@ def _store() -> dist.Store:
 
 
 class TorchFabric:
-    """Collective over ``ranks`` of the world. ``interrupted`` is asked while this rank waits."""
+    """Collective over ``ranks`` of the world. ``interrupted`` is asked while this rank waits. Fabrics of one
+    ``purpose`` are made in the same order on all ranks."""
 
     def __init__(
         self,
         ranks: Sequence[int],
         deadline_seconds: float,
         interrupted: Callable[[], bool],
+        purpose: str,
     ) -> None:
         self._ranks = list(ranks)
+        self._purpose = purpose
         self._timeout = datetime.timedelta(seconds=deadline_seconds)
         self._interrupted = interrupted
         self._groups: dict[tuple[int, ...], dist.ProcessGroupGloo] = {}
@@ -88,7 +91,7 @@ class TorchFabric:
         """Collective over the members at the first call."""
         group = self._groups.get(members)
         if group is None:
-            name = ",".join(str(self._ranks[member]) for member in members)
+            name = f"{self._purpose}/" + ",".join(str(self._ranks[member]) for member in members)
             _made[name] += 1
             store = dist.PrefixStore(f"reprise/{name}/{_made[name]}", _store())
             group = dist.ProcessGroupGloo(
@@ -98,10 +101,10 @@ class TorchFabric:
         return group
 
     def _all_gather(self, group: dist.ProcessGroupGloo, mine: bytes, size: int, count: int) -> list[bytes]:
-        own = torch.zeros(size, dtype=torch.uint8)
+        own = torch.zeros(size, dtype=torch.uint8, device="cpu")
         if mine:
             own[: len(mine)] = torch.frombuffer(bytearray(mine), dtype=torch.uint8)
-        all_ = [torch.empty(size, dtype=torch.uint8) for _ in range(count)]
+        all_ = [torch.empty(size, dtype=torch.uint8, device="cpu") for _ in range(count)]
         try:
             call = group.allgather([all_], [own])  # type: ignore[attr-defined]
             if not self._ends(call):

@@ -58,29 +58,33 @@ _stop = _Stop()
 
 @contextlib.contextmanager
 def interruptible() -> Iterator[None]:
-    """Within, SIGINT ends the engine's calls on all ranks. It has its usual effect afterwards."""
+    """Within, SIGINT ends the engine's calls on all ranks. Handlers of signals, that for SIGINT too, are called
+    afterwards: within a callback of the engine, what they throw would be lost."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    usual = signal.getsignal(signal.SIGINT)
-    if not callable(usual):  # ignored, or not Python's
-        yield
-        return
+    usual = {
+        number: handler
+        for number in signal.valid_signals()
+        if callable(handler := signal.getsignal(number))
+    }
     came: list = []
     before = _stop.asked
 
     def note(number: int, frame: Any) -> None:
-        came[:] = [number, frame]
-        _stop.asked = True
+        came.append((number, frame))
+        _stop.asked = _stop.asked or number == signal.SIGINT
 
-    signal.signal(signal.SIGINT, note)
+    for number in usual:
+        signal.signal(number, note)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, usual)
+        for number, handler in usual.items():
+            signal.signal(number, handler)
         _stop.asked = before
-        if came:
-            usual(*came)
+        for number, frame in came:
+            usual[number](number, frame)
 
 
 class Job:
@@ -88,13 +92,13 @@ class Job:
     so that a save reuses the plan of the one before. One thread at a time uses it and its saves, which
     ``lock`` sees to."""
 
-    def __init__(self, ranks: Optional[Sequence[int]], settings: _Settings) -> None:
+    def __init__(self, ranks: Optional[Sequence[int]], settings: _Settings, name: str) -> None:
         self.handle = ctypes.c_void_p()
         self.lock = threading.RLock()
         self._lib = _c.library()
         self.fabric: Optional[TorchFabric] = None
         if ranks is not None:
-            self.fabric = TorchFabric(ranks, settings.deadline_seconds, lambda: _stop.asked)
+            self.fabric = TorchFabric(ranks, settings.deadline_seconds, lambda: _stop.asked, name)
         self.options = _c.JobOptions(
             root=b"/",
             deadline_ns=int(settings.deadline_seconds * 1e9),
@@ -136,6 +140,7 @@ class Job:
 
 
 _jobs: dict[tuple, tuple[Job, Any]] = {}
+_creating = threading.Lock()
 
 
 def job_of(group: Optional[dist.ProcessGroup]) -> Job:
@@ -145,15 +150,18 @@ def job_of(group: Optional[dist.ProcessGroup]) -> Job:
     return job_over(None)
 
 
-def job_over(ranks: Optional[Sequence[int]]) -> Job:
-    """Returns the job over these ranks of the world, or of this process alone. Collective at the first call."""
+def job_over(ranks: Optional[Sequence[int]], purpose: str = "job") -> Job:
+    """Returns the job over these ranks of the world, or of this process alone. Collective at the first call.
+    Calls that may run in another thread at the same time have another purpose: on each rank another one of
+    them could be first."""
     world = None if ranks is None else dist.group.WORLD
-    name = (os.getpid(), id(world), None if ranks is None else tuple(ranks), _settings)
-    known = _jobs.get(name)
-    if known is None:
-        # Keeps the world, too, so that no other one gets its id.
-        known = _jobs[name] = (Job(ranks, _settings), world)
-    return known[0]
+    name = (os.getpid(), id(world), None if ranks is None else tuple(ranks), _settings, purpose)
+    with _creating:
+        known = _jobs.get(name)
+        if known is None:
+            # Keeps the world, too, so that no other one gets its id.
+            known = _jobs[name] = (Job(ranks, _settings, purpose), world)
+        return known[0]
 
 
 @atexit.register
@@ -164,6 +172,8 @@ def _close_all() -> None:
 
 
 def _renew_locks() -> None:
+    global _creating
+    _creating = threading.Lock()
     for job, _ in _jobs.values():
         job.lock = threading.RLock()
 

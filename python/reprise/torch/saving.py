@@ -7,6 +7,7 @@ import ctypes
 import logging
 import os
 import sys
+import traceback
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Callable, Mapping, Optional, Union
@@ -131,9 +132,14 @@ _in_flight: list[Saving] = []
 def _finish_all() -> None:
     failed = hasattr(sys, "last_value") and not hasattr(sys, "ps1")
     for saving in list(_in_flight):
-        # A rank that ends by an exception doesn't wait for the others, which may not come.
-        if not failed or saving._job.fabric is None:
-            saving.finish()
+        try:
+            # A rank that ends by an exception doesn't wait for the others, which may not come.
+            if not failed or saving._job.fabric is None:
+                saving.finish()
+            else:
+                saving.before_update()  # threads may still read the tensors
+        except Exception:  # the next one is finished all the same
+            traceback.print_exc()
 
 
 # A forked child, such as a worker that loads data, has no part in its parent's saves.
@@ -293,10 +299,13 @@ def begun(
 ) -> Saving:
     """Begins a save of what ``described`` returns. Collective: if it throws on one rank, all throw."""
 
+    def with_versions() -> tuple[State, Optional[list[int]]]:
+        state = described()
+        return state, [tensor._version for _, tensor in state.kept] if check_updates else None
+
     handle = ctypes.c_void_p()
     with job.lock:
-        state = job.on_all(described)
-        versions = [tensor._version for _, tensor in state.kept] if check_updates else None
+        state, versions = job.on_all(with_versions)
         _c.check(call(job.handle, state.handle, ctypes.byref(options), ctypes.byref(handle)))
     return Saving(job, state, handle, versions)
 
