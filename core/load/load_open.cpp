@@ -132,7 +132,8 @@ void take_newest(Store& store, Communicator& group, const LoadOptions& options,
 Candidates candidates_of_leader(Store& store, Communicator& group, const LoadOptions& options,
                                 const LeaderSeams& lead) {
   const Bytes answer = from_leader(group, lead, [&] {
-    const Candidates found = candidates(store, options.directory, options.fallback, StepNames(options.step_names));
+    const Candidates found =
+        candidates(store, options.directory, options.fallback, StepNames(options.step_names));
     Bytes wire;
     put_texts(wire, found.passed_over);
     put_texts(wire, found.notes);

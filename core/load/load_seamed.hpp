@@ -21,8 +21,8 @@ struct KnownMetadata {
 /// The same as load() in load.hpp, except that `seams` provides the functions that make the
 /// decisions. If every rank has the metadata already, such as for many loads of one checkpoint, all
 /// pass it as `known`; it is then neither read nor broadcast.
-LoadResult load(const Ports& ports, Communicator& group, const LoadOptions& options,
-                const Ask& ask, const LoadSeams& seams, const KnownMetadata* known = nullptr);
+LoadResult load(const Ports& ports, Communicator& group, const LoadOptions& options, const Ask& ask,
+                const LoadSeams& seams, const KnownMetadata* known = nullptr);
 LoadResult load(const Ports& ports, Communicator& group, StateDict& into,
                 const LoadOptions& options, const LoadSeams& seams);
 

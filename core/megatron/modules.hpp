@@ -12,8 +12,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/state/catalog.hpp"
 #include "core/megatron/module_key.hpp"
+#include "core/state/catalog.hpp"
 #include "reprise/value.hpp"
 
 namespace reprise {

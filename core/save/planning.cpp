@@ -9,10 +9,10 @@
 #include "core/base/check.hpp"
 #include "core/base/hash.hpp"
 #include "core/base/print.hpp"
+#include "core/megatron/module_key.hpp"
 #include "core/ports/interruption.hpp"
 #include "core/save/given_writes.hpp"
 #include "core/state/garbled_text.hpp"
-#include "core/megatron/module_key.hpp"
 
 namespace reprise {
 namespace {

@@ -3,8 +3,8 @@
 // leave out what the next load needs. Pure.
 
 #include "core/checkpoint/finding.hpp"
-#include "core/state/catalog.hpp"
 #include "core/megatron/modules.hpp"
+#include "core/state/catalog.hpp"
 #include "reprise/value.hpp"
 
 namespace reprise {

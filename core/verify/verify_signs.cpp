@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "core/base/print.hpp"
-#include "core/state/state_dict.hpp"
 #include "core/megatron/expert_key.hpp"
+#include "core/state/state_dict.hpp"
 
 namespace reprise {
 namespace {

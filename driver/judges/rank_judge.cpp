@@ -134,9 +134,8 @@ void RankJudge::filled(const StateDict& loaded) {
 }
 
 void RankJudge::loaded(sim::TrainingJob& job, const FinishedLoad& load) {
-  record_.loads.push_back({load.report.step.value_or(-1),
-                           load.requested, load.stored, load.report.excused, load.bytes_read,
-                           load.bytes_allowed});
+  record_.loads.push_back({load.report.step.value_or(-1), load.requested, load.stored,
+                           load.report.excused, load.bytes_read, load.bytes_allowed});
   const Step stored{sim::decode_common(load.state.common).progress.iteration};
   // The directory's name contains no step if the checkpoint is a release.
   judge_source(load.report.step ? Step{*load.report.step} : stored);

@@ -380,10 +380,10 @@ class RankProgram {
     follow_rerun("load");
     tell_step();
     note(report, request);
-    judge_.loaded(
-        job_, {report, request.wanted, requested,
-               is_first() ? stored_keys(part_.ports.store, report.directory) : Inventory{},
-               rank_ports_.meter().bytes_read(), bytes_allowed(report)});
+    judge_.loaded(job_,
+                  {report, request.wanted, requested,
+                   is_first() ? stored_keys(part_.ports.store, report.directory) : Inventory{},
+                   rank_ports_.meter().bytes_read(), bytes_allowed(report)});
   }
 
   bool lies(const std::optional<Lie>& lie) const {

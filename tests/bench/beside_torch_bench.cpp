@@ -153,9 +153,9 @@ class Worker {
   std::string load(Words& words) {
     const std::string directory = take(words);
     const LoadOptions options{.directory = "ckpt",
-                               .excused = {},
-                               .checksums = take(words) == "verified" ? LoadChecksums::kVerified
-                                                                      : LoadChecksums::kIgnored};
+                              .excused = {},
+                              .checksums = take(words) == "verified" ? LoadChecksums::kVerified
+                                                                     : LoadChecksums::kIgnored};
     const auto dimension = static_cast<std::size_t>(take_number(words));
     const std::int64_t parts = take_number(words);
     Rank rank(directory);

@@ -94,7 +94,9 @@ class Bus {
 
 /// Returns options that limit staging to twice the size of the state. One size is not enough,
 /// because the bytes around the elements are staged, too.
-SaveOptions options_for(std::size_t bytes) { return {.directory = "ckpt", .staging_bytes = 2 * bytes}; }
+SaveOptions options_for(std::size_t bytes) {
+  return {.directory = "ckpt", .staging_bytes = 2 * bytes};
+}
 
 /// Measures how long a save blocks the job, which is the time until begin() returns. The files are
 /// written in the background and not included in this time. The job has reserved staging before, so
@@ -117,8 +119,7 @@ void snapshot(benchmark::State& state, Shape shape, double aim) {
       {.limit = "one copy from the device to pinned memory",
        .bytes = tensors.bytes().size(),
        .aim = aim},
-      {end_save,
-       [&] { save = rank.begin(tensors.state, options_for(tensors.bytes().size())); }},
+      {end_save, [&] { save = rank.begin(tensors.state, options_for(tensors.bytes().size())); }},
       {end_save, [&] { bus.to_host(); }});
   end_save();
   for (const char* const phase : {"plan", "stage"}) {

@@ -123,7 +123,8 @@ void reshard(benchmark::State& state, const ReshardRow& row) {
   const bench::Place place = bench::Place::tmpfs();
   bench::SoloRank rank(place.path());
   bench::WarmMemory saved(bytes, 4);
-  rank.save(state_of(row.shape, blocks_of(row.shape, row.from), saved.bytes().data()), {.directory = "ckpt"});
+  rank.save(state_of(row.shape, blocks_of(row.shape, row.from), saved.bytes().data()),
+            {.directory = "ckpt"});
   bench::WarmMemory loaded(bytes, 5);
   std::vector<StateDict> wanted;
   std::size_t at = 0;

@@ -177,8 +177,7 @@ Trip round_trip(Stream draw, const CaseBounds& bounds) {
     memory.fill(content);
     memory.state.common = Dict{{"iteration", 1}, {"lr", 0.5}};
     auto group = ports.fabric.communicator(Group::world(ports.fabric.world_size()));
-    auto save = Save::begin(ports, group, memory.state,
-                            {.directory = "run", .step = 1});
+    auto save = Save::begin(ports, group, memory.state, {.directory = "run", .step = 1});
     memory.poison();  // the save has already copied the state
     save.finish();
   });

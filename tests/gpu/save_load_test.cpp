@@ -103,12 +103,9 @@ TEST_F(CudaSaveLoad, of_a_tensor_in_host_memory_is_refused_with_its_key_unless_t
       EXPECT_EQ(error->code(), Code::kUnsupported) << error->what();
       EXPECT_EQ(error->place().key, "optim.w0.step");
     };
-    expect_refused([&] {
-      Save::begin(ports, group, state_with(own), {.directory = "refused"});
-    });
+    expect_refused([&] { Save::begin(ports, group, state_with(own), {.directory = "refused"}); });
     EXPECT_FALSE(ports.store.stat("refused"));
-    Save save = Save::begin(ports, group, state_with(pinned.get()),
-                            {.directory = "saved"});
+    Save save = Save::begin(ports, group, state_with(pinned.get()), {.directory = "saved"});
     save.finish();
     StateDict into = state_with(own);
     expect_refused([&] { load(ports, *group, into, {.directory = "saved"}); });

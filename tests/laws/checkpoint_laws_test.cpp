@@ -39,8 +39,8 @@ void save(const PlacedState& state, Store& store, const std::string& path,
     if (touch) touch(part->state, rank);
     SaveOptions settings;
     settings.directory = path;
-    begin_save(ports, ports.fabric.communicator(Group::world(state.ranks())), part->state, settings, {},
-               seams)
+    begin_save(ports, ports.fabric.communicator(Group::world(state.ranks())), part->state, settings,
+               {}, seams)
         .finish();
   }));
 }

@@ -54,7 +54,8 @@ class Trainer {
   /// Loads the checkpoint of a step. Returns the number of elements that do not belong to that
   /// step.
   std::size_t wrong_in(Step step) {
-    load(ports_, *group_, rank_.state, {.directory = CommitTarget::iteration("run", step).directory});
+    load(ports_, *group_, rank_.state,
+         {.directory = CommitTarget::iteration("run", step).directory});
     move(step.value);
     return testing_job::wrong_elements(rank_.state);
   }

@@ -180,9 +180,8 @@ std::vector<RankLoad> load_by(const Saved& saved, const std::vector<TensorSpec>&
     const auto group = ports.fabric.communicator(Group::world(ranks));
     RankLoad& outcome = outcomes[static_cast<std::size_t>(ports.fabric.rank().value)];
     outcome.failed = error_of([&] {
-      outcome.report =
-          load(ports, *group, rank.state,
-               {.directory = "ckpt", .checksums = kVerified, .staging_bytes = 64});
+      outcome.report = load(ports, *group, rank.state,
+                            {.directory = "ckpt", .checksums = kVerified, .staging_bytes = 64});
     });
     outcome.wrong = testing_job::wrong_elements(rank.state);
     testing_job::each_element(rank.state,

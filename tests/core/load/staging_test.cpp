@@ -89,9 +89,9 @@ TEST(Staging, is_the_devices_own_on_save_and_load_and_is_given_back) {
       const auto group = ports.fabric.communicator(Group::world(1));
       std::vector<float> values(kStagedElements);
       for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
-      Save::begin(ports, group, state_over(values),
-                  {.directory = "ckpt",
-                   .staging_bytes = std::uint64_t{4} << 20U, .batch_bytes = 8192})
+      Save::begin(
+          ports, group, state_over(values),
+          {.directory = "ckpt", .staging_bytes = std::uint64_t{4} << 20U, .batch_bytes = 8192})
           .finish();
       EXPECT_TRUE(device.all_given_back());
       EXPECT_GE(device.given(), 1U);

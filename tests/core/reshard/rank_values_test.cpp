@@ -216,8 +216,9 @@ TEST_F(RankValues, are_not_loaded_by_another_number_of_ranks) {
   contracts::run_ranks(1, directory_.path(), [](const Ports& ports) {
     StateDict nothing;
     const auto group = ports.fabric.communicator(Group::world(1));
-    const auto error = contracts::error_of(
-        [&] { load(ports, *group, nothing, {.directory = "a", .strictness = Strictness::kIgnoreAll}); });
+    const auto error = contracts::error_of([&] {
+      load(ports, *group, nothing, {.directory = "a", .strictness = Strictness::kIgnoreAll});
+    });
     ASSERT_TRUE(error);
     EXPECT_EQ(error->code(), Code::kUnsupported);
     EXPECT_EQ(error->place().key, "b@rank0");

@@ -51,8 +51,7 @@ Bytes saved_and_loaded(const std::string& directory) {
     const auto group = ports.fabric.communicator(Group::world(1));
     const testing_gpu::OnDevice saved(device, content());
     const testing_gpu::OnDevice loaded(device, Bytes(content().size(), std::byte{0xEE}));
-    Save save = Save::begin(ports, group, state_over(saved.data()),
-                            {.directory = "ckpt"});
+    Save save = Save::begin(ports, group, state_over(saved.data()), {.directory = "ckpt"});
     save.finish();
     StateDict into = state_over(loaded.data());
     load(ports, *group, into, {.directory = "ckpt"});

@@ -196,22 +196,22 @@ inline LifeEnd live(const LifePlan& plan, Store& store,
 
 /// Runs a life that saves the state of `step`.
 inline LifeEnd save_step(std::int64_t step, SimStore& store, const LifePlan& plan = {}) {
-  return live(plan, store,
-              [&](const Ports& ports, const std::shared_ptr<Communicator>& group,
-                  LifeEnd::Rank& own, SmallState& state) {
-                state.become(step);
-                SaveOptions options;
-                options.directory = kRoot;
-                options.step = step;
-                options.keep = plan.keep;
-                options.staging_bytes = plan.staging_max;
-                options.batch_bytes = plan.batch;
-                options.checksums = plan.written;
-                options.read_back = plan.read_back;
-                own.bound = begin_save(ports, group, state.leaves(), options, {}, plan.save)
-                                .finish()
-                                .bound_staging;
-              });
+  return live(
+      plan, store,
+      [&](const Ports& ports, const std::shared_ptr<Communicator>& group, LifeEnd::Rank& own,
+          SmallState& state) {
+        state.become(step);
+        SaveOptions options;
+        options.directory = kRoot;
+        options.step = step;
+        options.keep = plan.keep;
+        options.staging_bytes = plan.staging_max;
+        options.batch_bytes = plan.batch;
+        options.checksums = plan.written;
+        options.read_back = plan.read_back;
+        own.bound =
+            begin_save(ports, group, state.leaves(), options, {}, plan.save).finish().bound_staging;
+      });
 }
 
 /// Runs a life that loads the newest checkpoint.

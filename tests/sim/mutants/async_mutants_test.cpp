@@ -134,7 +134,8 @@ class Lives {
     TrainingJob job(config(99), ports.fabric);
     const auto common = read_common(ports.store, job.world(), "run");
     LoadRequest request = job.load_request(common ? &*common : nullptr);
-    const LoadResult report = reprise::load(ports, job.world(), request.wanted, {.directory = "run"});
+    const LoadResult report =
+        reprise::load(ports, job.world(), request.wanted, {.directory = "run"});
     add(judge_settled({job.rank(), &request.wanted}));
     job.take(request.wanted);
     const std::int64_t saved = course_.moves ? 3 : 2;

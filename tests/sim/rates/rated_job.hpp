@@ -89,8 +89,7 @@ inline std::vector<std::uint64_t> rated_times(WorldOptions options, Store& store
 inline void rated_save(Store& store, const RatedShape& shape) {
   rated_times({}, store, [&](Ports& ports) {
     RatedJob job(shape, true);
-    Save::begin(ports, all_ranks(ports), job.state, kRatedSave)
-        .finish();
+    Save::begin(ports, all_ranks(ports), job.state, kRatedSave).finish();
   });
 }
 

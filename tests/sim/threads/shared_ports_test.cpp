@@ -149,9 +149,9 @@ TEST(SharedPorts, a_load_reads_in_several_threads_and_ahead_of_its_rounds__2_ran
         MemoryMeter meter(faulty.ports());
         const auto job = job_on(host);
         const auto group = host.fabric.communicator(Group::world(kRanks));
-        const LoadResult report =
-            load(meter.ports(), *group, job->state,
-                 {.directory = "run", .checksums = checksums, .reads = reads, .staging_bytes = 32768});
+        const LoadResult report = load(
+            meter.ports(), *group, job->state,
+            {.directory = "run", .checksums = checksums, .reads = reads, .staging_bytes = 32768});
         EXPECT_EQ(testing_job::wrong_elements(job->state), 0U);
         EXPECT_LE(meter.peaks().load, report.bound_staging);
       });
