@@ -34,10 +34,10 @@ readonly whole_stages=(
   "tidy     9000 clang-tidy on every source"
 )
 
-# Cases that repeat one path: random scenarios, which the stage of the catalogue runs, and pairs of
-# layouts, which the nightly run has all of. Of the scenarios on the model of a GPU, those under random
+# Cases that repeat one path: random scenarios, which the stage of the catalogue runs, pairs of
+# layouts, which the nightly run has all of, and runs of `explore` beside two others. Of the scenarios on the model of a GPU, those under random
 # schedules are left to the whole run, as are seven of eight flipped bits.
-readonly release_left_out='RandomScenarios.*:Exhaust.loads_every_pair*'
+readonly release_left_out='RandomScenarios.*:Exhaust.loads_every_pair*:ExploreVerb.adds_its*:ExploreVerb.takes_cases*:ExploreVerb.findings_are*:MpiLane.random_scenarios*'
 stage_release() {
   build_for_tests release || return 1
   # Some tests wait more than they compute, so one more than there are processors runs at a time.
@@ -84,7 +84,7 @@ stage_fuzz_long() { fuzz_stage 300; }
 stage_interop() {
   local rc broken=0 run
   for run in interop_run interop_newest; do
-    "$run"
+    REPRISE_PYTHON_TESTS="$interop_python_few" "$run"
     rc=$?
     ((rc == 0 || rc == interop_not_run)) || broken=1
   done

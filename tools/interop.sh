@@ -6,6 +6,8 @@ readonly interop_install_seconds="${REPRISE_INSTALL_SECONDS:-900}"
 readonly interop_earlier=(0.17.1 0.18.2)  # releases of Megatron-Core of which some cases ask
 readonly interop_not_run=3  # exit status if its requirements are not available here
 readonly interop_slow=build/interop-slow.txt  # what was not installed in time in this run of ./dev
+# What CI runs of the Python package: one process, and some of each kind of several.
+readonly interop_python_few='test_c test_one test_dcp.BitForBit test_dcp.Refusals test_dcp.Ranks test_ranks.Ranks.test_layouts_of_two_ranks test_ranks.Ranks.test_mistakes_of_one_rank test_ranks.Ranks.test_saves_in_two_threads'
 # What CI asks of the newest releases: a case of each direction.
 readonly interop_few='torch writes (plain|fsdp2_model)|Reprise writes gpt-tiny fully_resh|Megatron writes (every_kind|its)'
 interop_why=""
@@ -98,11 +100,13 @@ interop_cases() {
   ((${failed:-1} == 0))
 }
 
-# interop_python ENV: the tests of the Python package.
+# interop_python ENV: the tests of the Python package; with REPRISE_PYTHON_TESTS these alone.
 interop_python() {
-  local env="$1"
-  checked env PYTHONPATH="$PWD/python" REPRISE_LIBRARY="$PWD/build/release/lib/libreprise_c.so" \
-    "$env/bin/python" -W ignore -m unittest discover tests/python
+  local env="$1" which=(discover tests/python)
+  [[ -z "${REPRISE_PYTHON_TESTS:-}" ]] || read -ra which <<<"$REPRISE_PYTHON_TESTS"
+  checked env PYTHONPATH="$PWD/python:$PWD/tests/python" \
+    REPRISE_LIBRARY="$PWD/build/release/lib/libreprise_c.so" \
+    "$env/bin/python" -W ignore -m unittest "${which[@]}"
 }
 
 # interop_in ENV [ARGUMENT...]: the cases, the Python package, and the trainer of the bundle, which a
