@@ -63,16 +63,16 @@ void require_one_keep(const std::vector<Staged>& all) {
   throw Error(Code::kUsage, "ranks disagree on `keep`");
 }
 
-CommitTarget target_of(const SaveOptions& options, const SaveContext& context) {
+CommitTarget target_of(const SaveOptions& options, SaveContext context) {
   CommitTarget target{.directory = options.directory, .step = {}};
   if (options.step) {
     target = CommitTarget::iteration(options.directory, Step{*options.step},
                                      StepNames(options.step_names));
   }
   target.keep = options.keep;
-  target.damaged = context.damaged;
+  target.damaged = std::move(context.damaged);
   target.replace = options.replace;
-  target.claim.root = context.root;
+  target.claim.root = std::move(context.root);
   return target;
 }
 
@@ -279,6 +279,7 @@ Save begin_save(const Ports& given, std::shared_ptr<Communicator> group, const S
   Device& device = mixed ? *mixed : given.device;
   const Ports ports{given.store, given.fabric, device,           given.tasks,
                     given.trace, given.data,   given.interrupted};
+  const auto writes = std::move(context.writes);
   auto started = std::make_unique<Save::State>(
       Save::State{.mixed = std::move(mixed),
                   .ports = ports,
@@ -286,12 +287,12 @@ Save begin_save(const Ports& given, std::shared_ptr<Communicator> group, const S
                   .seams = seams,
                   .image = image_of(options),
                   .slot = context.plan,
-                  .end = SaveCommit(ports, group, seams, target_of(options, context)),
+                  .end = SaveCommit(ports, group, seams, target_of(options, std::move(context))),
                   .write = RankWrite(ports, seams),
                   .refuses_unequal = options.unequal == UnequalCopies::kRefused,
                   .compares_tensors = options.compare_tensors});
   Save::State& own = *started;
-  own.make_plan(state, context.writes);
+  own.make_plan(state, writes);
   own.settle([&] {
     own.end.prepare(state);
     own.stage(state);
