@@ -11,7 +11,7 @@
 namespace reprise::c {
 namespace {
 
-/// How many dimensions of a tensor with too many keep their place.
+/// A tensor with too many dimensions keeps this many as they are.
 constexpr std::size_t kBeforeFold = kMaxNdim - 1;
 
 MemoryKind memory_of(std::int64_t number) {
@@ -33,24 +33,6 @@ std::int32_t replica_of(std::int64_t number) {
     refuse(Code::kUsage, "replica: " + std::to_string(number) + " is no number of a copy");
   }
   return static_cast<std::int32_t>(number);
-}
-
-/// Returns the distance between neighbours along dimensions that lie together, as one. Throws
-/// UNSUPPORTED if they do not.
-std::int64_t folded_stride(Numbers strides, Numbers extents) {
-  std::int64_t stride = 0;  // of the last dimension that has neighbours
-  std::int64_t next = 0;
-  for (std::size_t d = extents.size(); d-- > 0;) {
-    if (extents[d] == 1) continue;
-    if (stride == 0) stride = next = strides[d];
-    if (strides[d] != next) {
-      refuse(Code::kUnsupported,
-             "the dimensions from the " + std::to_string(kMaxNdim) +
-                 "th on do not lie together in memory; make the tensor contiguous");
-    }
-    next *= extents[d];
-  }
-  return stride == 0 ? 1 : stride;
 }
 
 /// Returns the extents that a state knows: the last ones as one, if there are too many.
@@ -89,7 +71,13 @@ TensorPart part_of(const GivenPart& given, Numbers shape) {
   part.extent = folded(given.extent);
   if (!given.strides.empty()) {
     part.strides = Dims(given.strides.first(kBeforeFold));
-    part.strides.push_back(folded_stride(given.strides.subspan(kBeforeFold), rest));
+    const auto stride = folded_stride(rest, given.strides.subspan(kBeforeFold));
+    if (!stride) {
+      refuse(Code::kUnsupported,
+             "the dimensions from the " + std::to_string(kMaxNdim) +
+                 "th on do not lie together in memory; make the tensor contiguous");
+    }
+    part.strides.push_back(*stride);
   }
   return part;
 }

@@ -20,6 +20,18 @@ bool can_stand_for(const Dims& shape, const FoldedExtents& folded) {
   return checked_volume(counted) && checked_volume(folded) == shape[kMaxNdim - 1];
 }
 
+std::optional<std::int64_t> folded_stride(std::span<const std::int64_t> extents,
+                                          std::span<const std::int64_t> strides) {
+  std::optional<std::int64_t> stride;
+  std::int64_t next = 0;  // what the stride of the next dimension outwards must be
+  for (std::size_t d = extents.size(); d-- > 0;) {
+    if (extents[d] == 1) continue;
+    if (!stride) stride = next = strides[d];
+    if (strides[d] != next || __builtin_mul_overflow(next, extents[d], &next)) return std::nullopt;
+  }
+  return stride.value_or(1);
+}
+
 std::vector<std::int64_t> unfolded(const Dims& extents, const FoldedExtents& folded) {
   if (folded.empty()) return {extents.begin(), extents.end()};
   return with_last(extents, folded);

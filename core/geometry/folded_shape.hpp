@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -20,6 +21,11 @@ inline constexpr std::size_t kTorchNdimMax = 64;
 /// True if `folded` is empty, or if the last of kMaxNdim dimensions can stand for it: it has as
 /// many elements, nothing overflows, and torch takes that many dimensions.
 bool can_stand_for(const Dims& shape, const FoldedExtents& folded);
+
+/// Returns the distance in elements between neighbours along the one dimension that stands for
+/// these; 1 if there are no neighbours. Returns nothing if they do not lie together in memory.
+std::optional<std::int64_t> folded_stride(std::span<const std::int64_t> extents,
+                                          std::span<const std::int64_t> strides);
 
 /// Returns all extents of a tensor, or of a box that is not cut along its last dimension.
 std::vector<std::int64_t> unfolded(const Dims& extents, const FoldedExtents& folded);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <vector>
 
 #include "core/geometry/folded_shape.hpp"
 #include "core/geometry/piece.hpp"
@@ -181,23 +182,14 @@ void TensorReader::read_view(NodeId size_node, NodeId stride_node, TensorDescrip
     tensor.strides.push_back(count(strides[d], kStrides));
   }
   if (kept == sizes.size()) return;
-  std::optional<std::int64_t> stride;  // of the elements along the folded dimension
-  std::int64_t reach = 0;              // what the next stride outwards must be
-  bool together = true;
-  for (std::size_t d = sizes.size(); d-- > kept;) {
-    const std::int64_t extent = count(sizes[d], kSize);
-    const std::int64_t own = count(strides[d], kStrides);
-    tensor.folded.insert(tensor.folded.begin(), extent);
-    if (extent == 1) continue;
-    if (!stride) {
-      stride = own;
-    } else {
-      together = together && own == reach;
-    }
-    together = together && !__builtin_mul_overflow(own, extent, &reach);
+  std::vector<std::int64_t> last;  // strides of the folded dimensions
+  for (std::size_t d = kept; d < sizes.size(); ++d) {
+    tensor.folded.push_back(count(sizes[d], kSize));
+    last.push_back(count(strides[d], kStrides));
   }
+  const auto stride = folded_stride(tensor.folded, last);
   const auto product = checked_volume(tensor.folded);
-  if (!product || (*product != 0 && !together)) {
+  if (!product || (*product != 0 && !stride)) {
     fail(Code::kUnsupported, "a tensor of " + std::to_string(sizes.size()) +
                                  " dimensions, the last of which don't lie together in memory, is "
                                  "not supported: make it contiguous before saving");

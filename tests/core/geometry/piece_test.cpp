@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "core/geometry/folded_shape.hpp"
 #include "tests/core/geometry/small_worlds.hpp"
 
 namespace reprise {
@@ -115,6 +116,20 @@ TEST(Box, intersection_and_containment_are_those_of_the_elements) {
       ASSERT_EQ(relative_to(b, a.offset).extent, b.extent);
     }
   }
+}
+
+TEST(FoldedStride, is_that_of_dimensions_that_lie_together) {
+  using Numbers = std::vector<std::int64_t>;
+  const auto stride = [](const Numbers& extents, const Numbers& strides) {
+    return folded_stride(extents, strides);
+  };
+  EXPECT_EQ(stride({3, 5}, {5, 1}), 1);
+  EXPECT_EQ(stride({3, 1, 5}, {10, 7, 2}), 2);
+  EXPECT_EQ(stride({1, 1}, {0, 9}), 1);
+  EXPECT_EQ(stride({3, 5}, {0, 0}), 0) << "all are one element";
+  EXPECT_EQ(stride({3, 5}, {1, 0}), std::nullopt) << "each of three is five";
+  EXPECT_EQ(stride({3, 5}, {1, 3}), std::nullopt);
+  EXPECT_EQ(stride({4, 4}, {std::int64_t{1} << 62U, std::int64_t{1} << 62U}), std::nullopt);
 }
 
 TEST(Dims, indices_and_strides_go_both_ways) {
