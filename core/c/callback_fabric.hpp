@@ -8,7 +8,7 @@
 #include "reprise/error.hpp"
 #include "reprise/fabric.hpp"
 
-/// What a callback has handed over so far.
+/// Collects what a callback hands over.
 struct rp_gathered {
   std::vector<std::optional<reprise::Bytes>> parts;  ///< by place in the group
   std::optional<reprise::Error> failure;

@@ -1,5 +1,5 @@
 #pragma once
-// What the handles of the C interface stand for.
+// Defines the objects behind the handles of the C interface.
 
 #include <unistd.h>
 

@@ -71,7 +71,7 @@ rp_load_result kept_in(rp_load& load, LoadResult found) {
           .log_count = load.log.size()};
 }
 
-/// What a result is if there is no checkpoint.
+/// Returns the result of a load that found no checkpoint.
 rp_load_result nothing_found() {
   rp_load_result none{};
   none.directory = "";

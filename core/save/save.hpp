@@ -20,7 +20,7 @@ namespace reprise {
 /// background tasks busy, and small enough to fit into the processor cache that they share.
 inline constexpr std::uint64_t kBlockingStaging = std::uint64_t{8} << 20U;
 
-/// What a save takes from its job, beside the options.
+/// Holds what a job hands to its saves besides the options.
 struct SaveContext {
   /// Place where the job keeps its plan for saves of this structure. Either every rank passes one,
   /// or no rank does. Without it, every save makes a new plan.

@@ -46,7 +46,7 @@ Hello hello_of(const SocketOptions& options, const Reception& reception) {
 /// Longest time for which a rank waits without asking if the job is to stop.
 constexpr auto kLook = milliseconds(100);
 
-/// What ends the wait for other ranks.
+/// Says when a rank stops waiting for the others: at its deadline, or when the job is told to stop.
 class Patience {
  public:
   Patience(Instant end, const std::function<bool()>& interrupted)
