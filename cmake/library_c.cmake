@@ -8,7 +8,7 @@ endif()
 
 _reprise_shared(reprise_library_c reprise_c ${_objects} $<TARGET_OBJECTS:reprise_core_c>)
 # Archives come first and leave nothing for shared libraries of the same name to supply.
-foreach(library crypto xxhash isal)
+foreach(library xxhash isal)
   find_library(REPRISE_ARCHIVE_${library} lib${library}.a)
   mark_as_advanced(REPRISE_ARCHIVE_${library})
   if(REPRISE_ARCHIVE_${library})

@@ -5,7 +5,6 @@ set(REPRISE_THIRD_PARTY
   # folder                library      visibility
   "core/base              xxhash       PRIVATE"
   "core/base              json         PRIVATE"
-  "core/base              crypto       PRIVATE"
   "core/format/zip        isal         PRIVATE"
   "core/format            json         PRIVATE"
   "core/adapters/posix    threads      PRIVATE"

@@ -3,10 +3,11 @@
 
 #include <array>
 #include <cstddef>
-#include <memory>
+#include <cstdint>
 #include <string>
 
 #include "core/base/bytes.hpp"
+#include "core/base/sha256_blocks.hpp"
 
 namespace reprise {
 
@@ -15,17 +16,15 @@ using Sha256Digest = std::array<std::byte, 32>;
 class Sha256 {
  public:
   Sha256();
-  ~Sha256();
-  Sha256(Sha256&&) noexcept;
-  Sha256& operator=(Sha256&&) noexcept;
 
   Sha256& update(ByteSpan bytes);
   /// Returns the digest of all bytes so far. More bytes may follow.
   Sha256Digest digest() const;
 
  private:
-  struct State;
-  std::unique_ptr<State> state_;
+  Sha256Words words_;
+  std::array<std::byte, kSha256Block> rest_{};  // bytes that don't fill a block yet
+  std::uint64_t size_ = 0;
 };
 
 Sha256Digest sha256_of(ByteSpan bytes);
