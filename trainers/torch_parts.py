@@ -11,7 +11,7 @@ from torch.distributed.checkpoint.default_planner import DefaultSavePlanner
 from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
 from torch.distributed.checkpoint.state_dict_saver import AsyncCheckpointerType
 
-from reprise_witness import Witness, initial, split
+from reprise.witness import Witness, initial, split
 
 BATCH, INPUTS = 8, 5  # samples of one step in the whole job, numbers of a sample
 _witness = None

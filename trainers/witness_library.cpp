@@ -1,5 +1,5 @@
-// The digest of a box for programs in other languages: trainers/reprise_witness.py calls it. Built
-// as libreprise_witness.so beside the program.
+// The digest of a box for programs in other languages: python/reprise/witness.py calls it. Built as
+// libreprise_witness.so beside the program.
 
 #include <cstddef>
 #include <cstdint>

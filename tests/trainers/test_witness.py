@@ -1,4 +1,4 @@
-"""What trainers/reprise_witness.py says, against an implementation that goes element by element in Python's integers.
+"""What python/reprise/witness.py says, against an implementation that goes element by element in Python's integers.
 
     python3 -m unittest discover tests/trainers -p test_witness.py
 """
@@ -23,8 +23,9 @@ import unittest
 import numpy
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parents[1] / "trainers"))
-import reprise_witness as w  # noqa: E402
+PACKAGE = str(HERE.parents[1] / "python")
+sys.path.insert(0, PACKAGE)
+from reprise import witness as w  # noqa: E402
 
 try:
     import torch
@@ -210,7 +211,8 @@ class Digests(unittest.TestCase):
 KNOWN = ["a2f7d39de7b68a8a", "f64d5212941744ae", "d187eb957a8d7fcf", "ef76c4af55e551b3"]
 
 LIFE = """
-import numpy, reprise_witness as w
+import numpy
+from reprise import witness as w
 witness = w.Witness(versions=["numpy"])
 for action in witness.actions():
     witness.step(1, loss=0.1, samples=[3]) if action["do"] == "train" else None
@@ -228,7 +230,7 @@ class Lives(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             pathlib.Path(folder, "plan").write_text(json.dumps(plan))
             given = dict(os.environ, RANK="1", WORLD_SIZE="2", REPRISE_LAYOUT='{"dp": 2}', REPRISE_SEED="5", REPRISE_PLAN=f"{folder}/plan",
-                         REPRISE_CHECKPOINTS=folder, REPRISE_WITNESS=folder, PYTHONPATH=str(HERE.parents[1] / "trainers"), **env)
+                         REPRISE_CHECKPOINTS=folder, REPRISE_WITNESS=folder, PYTHONPATH=PACKAGE, **env)
             ended = subprocess.run([sys.executable, "-c", LIFE], env=given)
             files = {p.name: [json.loads(line) for line in p.read_text().splitlines()] for p in pathlib.Path(folder).glob("*.jsonl")}
             return ended.returncode, files

@@ -8,7 +8,8 @@ import random
 import sys
 import warnings
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+HERE = pathlib.Path(__file__).resolve()
+sys.path[:0] = [str(HERE.parents[1]), str(HERE.parents[2] / "python")]
 warnings.filterwarnings("ignore")
 import numpy
 import torch
@@ -30,7 +31,7 @@ from megatron.core.rerun_state_machine import RerunDataIterator, RerunDiagnostic
 from megatron.core.transformer.transformer_config import TransformerConfig
 
 from places import EXPERTS, Place, bucket_objects, bucket_squares, bucket_tensors, extra_states, tensors_of
-from reprise_witness import Witness, initial
+from reprise.witness import Witness, initial
 
 BATCH, MICRO, LENGTH, VOCAB = 8, 2, 6, 32
 RERUN = "rerun_state_machine"

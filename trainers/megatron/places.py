@@ -4,7 +4,7 @@ import re
 
 import torch
 
-from reprise_witness import split
+from reprise.witness import split
 
 EXPERTS = 4
 EXPERT = re.compile(r"mlp\.experts\.local_experts\.(\d+)\.(.*)")

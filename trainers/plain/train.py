@@ -3,12 +3,12 @@ import os
 import pathlib
 import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "python"))
 import torch
 import torch.distributed as dist
 import torch.distributed.checkpoint as dcp
 
-from reprise_witness import Witness
+from reprise.witness import Witness
 
 dist.init_process_group("gloo")
 own = Witness(versions=["torch"])

@@ -6,7 +6,8 @@ or, with `placements: historical`, by the helper of a fork that took the paramet
 import pathlib
 import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+HERE = pathlib.Path(__file__).resolve()
+sys.path[:0] = [str(HERE.parents[1]), str(HERE.parents[2] / "python")]
 import torch
 import torch.distributed as dist
 from torch.distributed.device_mesh import init_device_mesh
@@ -14,7 +15,7 @@ from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor, Shard
 
 import torch_parts
-from reprise_witness import split
+from reprise.witness import split
 
 WIDTH, HIDDEN, EXPERTS, BLOCKS = torch_parts.INPUTS, 8, 4, 2
 # Of each block: name, shape; the experts' first dimension is the expert, and fully_shard cuts their second.

@@ -2,14 +2,15 @@
 import pathlib
 import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+HERE = pathlib.Path(__file__).resolve()
+sys.path[:0] = [str(HERE.parents[1]), str(HERE.parents[2] / "python")]
 import torch
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 
 import torch_parts
-from reprise_witness import split
+from reprise.witness import split
 
 HIDDEN, BLOCKS = 8, 2
 # Of each block: name, shape, and the dimension that tensor parallelism cuts.

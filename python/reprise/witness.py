@@ -3,6 +3,8 @@
 It needs numpy and the standard library; torch tensors are taken where torch is there. Nothing here looks at a checkpoint
 or at a state dict: keys, shapes and boxes are what the training script computed from its layout and its rank.
 
+    from reprise.witness import Witness
+
     witness = Witness(versions=["torch"])
     for action in witness.actions(at_end):  # load (if this life begins with one), train, save, finalize
         ...
@@ -84,8 +86,9 @@ def words_of(raw, width):
 
 
 def library():
-    """The digest in C++, which is much faster; the driver says where it is. None without it."""
-    path = os.environ.get("REPRISE_WITNESS_LIBRARY")
+    """The digest in C++, which is much faster: the driver says where it is, or it is beside this file. None without it."""
+    beside = os.path.join(os.path.dirname(os.path.abspath(__file__)), "libreprise_witness.so")
+    path = os.environ.get("REPRISE_WITNESS_LIBRARY", beside if os.path.exists(beside) else "")
     if not path:
         return None
     function = ctypes.CDLL(path).reprise_witness_digest
