@@ -49,6 +49,9 @@ def run(size, function, *arguments, ends=None, timeout=120):
     if failures:
         raise AssertionError("\n".join(failures))
     wanted = range(size) if ends is None else ends
+    wrong = {rank: workers[rank].exitcode for rank in wanted if workers[rank].exitcode != 0}
+    if wrong:
+        raise AssertionError(f"ranks ended with these codes: {wrong}")
     missing = [rank for rank in wanted if rank not in found]
     if missing:
         raise AssertionError(f"ranks {missing} gave no answer")

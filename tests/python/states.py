@@ -1,7 +1,14 @@
 """State dicts to save, and the comparison of two."""
 import io
+import os
 
 import torch
+
+# So that other programs find these files, too.
+BESIDE = dict(
+    os.environ,
+    PYTHONPATH=os.pathsep.join([os.environ.get("PYTHONPATH", ""), os.path.dirname(os.path.abspath(__file__))]),
+)
 
 
 class Plain:

@@ -1,5 +1,6 @@
 """The engine under torch's own planners: a writer and a reader of storage, and torch's defaults replaced."""
 import contextlib
+import inspect
 import io
 import os
 import tempfile
@@ -170,8 +171,19 @@ class Iterations(Case):
         self.assertGreater(error.offset, 0)
 
 
-class Halved(DefaultSavePlanner):
+class Resolves(DefaultSavePlanner):
     """A planner that resolves another value than it planned."""
+
+    def __init__(self, value):
+        super().__init__()
+        self.value = value
+
+    def resolve_data(self, item):
+        return self.value
+
+
+class Halved(DefaultSavePlanner):
+    """A planner whose metadata is not what it planned."""
 
     def create_global_plan(self, all_plans):
         plans, metadata = super().create_global_plan(all_plans)
@@ -184,6 +196,14 @@ class Refusals(Case):
         writer = rt.Writer(self.path())
         error = self.assert_failed("LAYOUT_MISMATCH", dcp.save, {"w": torch.ones(2)}, storage_writer=writer, planner=Halved())
         self.assertEqual(error.key, "w")
+        self.assertFalse(os.path.exists(self.path()))
+
+    def test_a_tensor_that_is_not_what_was_planned(self):
+        for other in (torch.ones(3), torch.ones(2).half()):
+            planner = Resolves(other)
+            error = self.assert_failed("LAYOUT_MISMATCH", dcp.save, {"w": torch.ones(2)}, storage_writer=rt.Writer(self.path()), planner=planner)
+            self.assertEqual(error.key, "w")
+            self.assertFalse(os.path.exists(self.path()))
 
     def test_what_can_not_be_stored_is_named(self):
         state = {"k": {"w": torch.ones(2, device="meta")}}
@@ -346,6 +366,17 @@ def parts_of_the_ranks(rank, size, folder):
     return found + differences(loaded, {"n": rank})
 
 
+def each_for_itself(rank, size, folder):
+    """What ranks saved without collectives, each with metadata of its own, is read by as many."""
+    path = os.path.join(folder, "run")
+    made = lambda seed: {"w": numbers(seed + rank, 4), "mine": {"rank": rank + seed}}
+    dcp.save(made(1), storage_writer=Stock[0](path), use_collectives=False)
+    dist.barrier()
+    loaded = made(5)
+    dcp.load(loaded, storage_reader=rt.Reader(path))
+    return differences(loaded, made(1))
+
+
 class Fails(DefaultSavePlanner):
     def resolve_data(self, item):
         if dist.get_rank() == 1:
@@ -370,6 +401,12 @@ class Ranks(Case):
     @unittest.skipIf(OLD, "torch 2.4 mistakes the ranks of a group, and has no no_dist")
     def test_a_group_of_the_ranks_and_each_alone(self):
         self.assertEqual(ranks.run(3, parts_of_the_ranks, self.folder), [[]] * 3)
+
+    @unittest.skipUnless("use_collectives" in inspect.signature(dcp.save).parameters, "this torch can't")
+    def test_ranks_that_saved_each_for_itself(self):
+        self.assertEqual(ranks.run(2, each_for_itself, self.folder), [[]] * 2)
+        error = self.assert_failed("UNSUPPORTED", dcp.load, {"w": torch.zeros(4)}, storage_reader=rt.Reader(self.path()))
+        self.assertIn("each of 2 ranks", error.message)
 
     def test_a_rank_that_fails_is_an_error_of_all(self):
         said = [("Error", True), ("ValueError", True)], ("w",)

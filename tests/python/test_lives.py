@@ -17,12 +17,7 @@ import torch.distributed as dist
 import ranks
 import reprise
 import reprise.torch as rt
-
-# So that other programs find this file, too.
-BESIDE = dict(
-    os.environ,
-    PYTHONPATH=os.pathsep.join([os.environ.get("PYTHONPATH", ""), os.path.dirname(os.path.abspath(__file__))]),
-)
+from states import BESIDE
 
 
 def big(seed):

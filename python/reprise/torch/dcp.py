@@ -5,19 +5,19 @@ commits it as a whole within ``write_data``; the coordinator's ``finish`` has no
 
 from __future__ import annotations
 
-import ctypes
 import dataclasses
 import inspect
 import io
 import logging
 import os
+import threading
 from pathlib import Path
 from typing import Any, Optional, Sequence, Union
 
 import torch
 import torch.distributed as dist
 from torch.distributed import checkpoint
-from torch.distributed.checkpoint import _storage_utils, filesystem
+from torch.distributed.checkpoint import _storage_utils, filesystem, utils
 from torch.distributed.checkpoint.filesystem import FileSystemReader as _StockReader
 from torch.distributed.checkpoint.filesystem import FileSystemWriter as _StockWriter
 from torch.distributed.checkpoint.metadata import Metadata, StorageMeta, TensorStorageMetadata
@@ -29,8 +29,8 @@ from reprise import _c
 from reprise.errors import Error
 
 from .describe import Parts, State
-from .job import Job, interruptible, job_over
-from .loading import NOT_LOADED
+from .job import Job, interruptible, job_over, leave_job
+from .loading import NOT_LOADED, filled
 from .saving import STEP_NAMES, SaveResult, begun, engine_path, options_of
 
 _log = logging.getLogger("reprise")
@@ -61,6 +61,7 @@ class Writer(StorageWriter):
         super().__init__()
         self.checkpoint_id = path
         self.result: Optional[SaveResult] = None
+        self._plans: list[SavePlan] = []
         self._options = (step, keep, step_names, replace, checksums, read_back, structure)
         options_of(path, *self._options)  # throws if they make no sense
 
@@ -84,18 +85,29 @@ class Writer(StorageWriter):
 
     def prepare_global_plan(self, plans: list[SavePlan]) -> list[SavePlan]:
         ranks = _ranks_of(plans)
+        # torch may send a plan that it has cached without its items.
+        self._plans = plans if all(getattr(plan, "usable", True) for plan in plans) else []
         return [dataclasses.replace(plan, storage_data=ranks) for plan in plans]
 
     def write_data(self, plan: SavePlan, planner: SavePlanner) -> Future[list[WriteResult]]:
         options = options_of(self.checkpoint_id, *self._options)
+
+        def described() -> State:
+            self._check_plans(getattr(planner, "metadata", None))
+            return _share(plan, planner)
+
+        _expected.by = None
         with interruptible():
-            self.result = begun(
-                _c.library().rp_save_all,
-                _job_of(plan.storage_data),
-                lambda: _share(plan, planner),
-                options,
-            ).finish()
+            job = _job_of(plan.storage_data)
+            self.result = begun(_c.library().rp_save_all, job, described, options).finish()
         return _done([])
+
+    def _check_plans(self, metadata: Optional[Metadata]) -> None:
+        """On the coordinator: throws LAYOUT_MISMATCH if its planner's metadata is not what the ranks are to write."""
+        plans, self._plans = self._plans, []
+        if plans and metadata is not None:
+            planned = {key: _boxes(value) for key, value in metadata.state_dict_metadata.items()}
+            _check_same(planned, _boxes_in(plans), os.fspath(self.checkpoint_id))
 
     def finish(self, metadata: Metadata, results: list[list[WriteResult]]) -> None:
         """Completes the metadata that ``dcp.save`` returns. Throws LAYOUT_MISMATCH if it is not what was
@@ -106,10 +118,7 @@ class Writer(StorageWriter):
             {key: _boxes(value) for key, value in one.state_dict_metadata.items()}
             for one in (metadata, stored)
         )
-        for key in {**planned, **found}:
-            if planned.get(key) != found.get(key):
-                what = "its size or parts are not those that the planner's metadata has"
-                raise Error("LAYOUT_MISMATCH", what, key=key, file=self.result.path)
+        _check_same(planned, found, self.result.path)
         metadata.storage_data, metadata.storage_meta = stored.storage_data, self.storage_meta()
 
 
@@ -152,8 +161,14 @@ class Reader(_StockReader):
             asked = os.path.join(asked, self._step_names % self._step)
         self._failure = None
         try:
+            # Ranks that saved without collectives have metadata of their own.
+            own = f"__{_own_rank()}.metadata"
+            if os.path.exists(os.path.join(asked, own)) and not os.path.exists(os.path.join(asked, ".metadata")):
+                self.path = Path(asked)
+                return super().read_metadata(rank=_own_rank())
             options = self._options(asked, newest_whole=True)
-            self.path = Path(_load(job_over(None), State({}, {}, {}), options))
+            with interruptible():
+                self.path = Path(_load(job_over(None), State({}, {}, {}), options))
             return super().read_metadata()
         except Exception as error:
             self._failure = error
@@ -179,10 +194,13 @@ class Reader(_StockReader):
 
     def read_data(self, plan: LoadPlan, planner: LoadPlanner) -> Future[None]:
         assert self._stored is not None
-        job, wanted = _job_of(plan.storage_data), _Wanted(plan, planner, self._stored)
-        with interruptible(), job.lock:
-            state = job.on_all(wanted.state)
-            _load(job, state, self._options(self.path))
+        wanted = _Wanted(plan, planner, self._stored)
+        _expected.by = None
+        with interruptible():
+            job = _job_of(plan.storage_data)
+            with job.lock:
+                state = job.on_all(wanted.state)
+                _load(job, state, self._options(self.path))
         wanted.deliver(state)
         return _done(None)
 
@@ -196,22 +214,58 @@ class Reader(_StockReader):
         )
 
 
+class _Ranks(tuple):
+    """The ranks that wait for each other in write_data or read_data; a part of the plan that torch sends to each
+    of them. From when it arrives until the planner has finished it, this rank is expected."""
+
+    def __reduce__(self) -> Any:
+        return _arrived, (tuple(self),)
+
+
+class _Expected(threading.local):
+    by: Optional[_Ranks] = None
+
+
+_expected = _Expected()
+
+
+def _arrived(ranks: tuple[int, ...]) -> _Ranks:
+    _expected.by = _Ranks(ranks)
+    return _expected.by
+
+
+def _wrap_exception(failure: BaseException) -> Any:
+    """Stands before torch's function of that name, which is called on a rank whose step has failed. If that was in
+    the planner, nobody else learns of it: the others are waiting for this rank in write_data or read_data."""
+    ranks, _expected.by = _expected.by, None
+    if ranks is not None and len(ranks) > 1:
+        leave_job(ranks, _PURPOSE, failure)
+    return _torch_wrap_exception(failure)
+
+
+_torch_wrap_exception = utils._wrap_exception
+utils._wrap_exception = _wrap_exception
+
+
 def _own_rank() -> int:
     return dist.get_rank() if dist.is_available() and dist.is_initialized() else 0
 
 
-def _ranks_of(plans: Sequence[Any]) -> tuple[int, ...]:
+def _ranks_of(plans: Sequence[Any]) -> _Ranks:
     """Returns the ranks that made these plans, which need not be all of the job."""
     if all(plan.storage_data for plan in plans):
-        return tuple(plan.storage_data[0] for plan in plans)
+        return _Ranks(plan.storage_data[0] for plan in plans)
     # A planner has made new ones.
     if len(plans) > 1 and len(plans) != dist.get_world_size():
         raise Error("UNSUPPORTED", "a planner that makes new plans, over a part of the ranks")
-    return tuple(range(len(plans)))
+    return _Ranks(range(len(plans)))
 
 
-def _job_of(ranks: tuple[int, ...]) -> Job:
-    return job_over(ranks if len(ranks) > 1 else None, "dcp")
+_PURPOSE = "dcp"  # of the jobs that torch's planners save and load with
+
+
+def _job_of(ranks: Sequence[int]) -> Job:
+    return job_over(ranks if len(ranks) > 1 else None, _PURPOSE)
 
 
 def _share(plan: SavePlan, planner: SavePlanner) -> State:
@@ -224,6 +278,10 @@ def _share(plan: SavePlan, planner: SavePlanner) -> State:
             objects[key] = value.getvalue()
         else:
             assert item.tensor_data is not None
+            planned = (item.tensor_data.chunk.sizes, item.tensor_data.properties.dtype)
+            if (value.shape, value.dtype) != planned:
+                what = f"{tuple(value.shape)} of {value.dtype} are to be written, but planned are {tuple(planned[0])} of {planned[1]}"
+                raise Error("LAYOUT_MISMATCH", what, key=key)
             known = tensors.setdefault(key, Parts(value.dtype, item.tensor_data.size))
             known.boxes.append((item.tensor_data.chunk.offsets, value.detach()))
     paths = plan.planner_data or {}
@@ -280,31 +338,38 @@ class _Wanted:
 
 def _load(job: Job, state: State, options: _c.LoadOptions) -> str:
     """Fills a state. Collective. Returns the directory of the checkpoint."""
-    lib, handle, found = _c.library(), ctypes.c_void_p(), _c.LoadResult()
-    with interruptible(), job.lock:
-        _c.check(
-            lib.rp_load_all(
-                job.handle,
-                state.handle,
-                ctypes.byref(options),
-                ctypes.byref(handle),
-                ctypes.byref(found),
-            )
-        )
-    try:
+    with job.lock, filled(job, state, options) as found:
         for damaged in _c.texts(found.fell_back_from, found.fell_back_from_count):
             _log.warning("passed over %s", damaged)
         return os.path.join("/", os.fsdecode(found.directory))
-    finally:
-        lib.rp_load_free(handle)
 
 
 def _boxes(stored: Any) -> Any:
-    """Returns the size of a tensor and its parts that are not empty, as far as planners decide them."""
+    """Returns size and type of a tensor and its parts that are not empty, as far as planners decide them."""
     if not isinstance(stored, TensorStorageMetadata):
         return "bytes"
     boxes = {(tuple(chunk.offsets), tuple(chunk.sizes)) for chunk in stored.chunks}
-    return tuple(stored.size), sorted(box for box in boxes if 0 not in box[1])
+    return tuple(stored.size), stored.properties.dtype, sorted(box for box in boxes if 0 not in box[1])
+
+
+def _boxes_in(plans: Sequence[SavePlan]) -> dict[str, Any]:
+    """Returns the same of what ranks plan to write."""
+    found: dict[str, Any] = {}
+    for item in (item for plan in plans for item in plan.items):
+        data = item.tensor_data
+        if data is None:
+            found[item.index.fqn] = None
+        else:
+            empty = TensorStorageMetadata(data.properties, data.size, [])
+            found.setdefault(item.index.fqn, empty).chunks.append(data.chunk)
+    return {key: _boxes(value) for key, value in found.items()}
+
+
+def _check_same(planned: dict[str, Any], found: dict[str, Any], file: str) -> None:
+    for key in {**planned, **found}:
+        if planned.get(key) != found.get(key):
+            what = "its size, type or parts are not those that the planner's metadata has"
+            raise Error("LAYOUT_MISMATCH", what, key=key, file=file)
 
 
 def _done(value: Any) -> Future:

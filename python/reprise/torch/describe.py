@@ -36,12 +36,19 @@ def number_of(dtype: torch.dtype) -> int:
     return known
 
 
+def in_order(state_dict: Mapping[str, Any]) -> list[str]:
+    """Returns the keys in an order that is the same on all ranks: what is called for each of them may be
+    collective, such as state_dict() of sharded models."""
+    return sorted(state_dict, key=str)
+
+
 def state_dicts_of(state_dict: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the state dict with each ``Stateful`` object replaced by what its state_dict() returns."""
-    return {
-        key: value.state_dict() if isinstance(value, Stateful) else value
-        for key, value in state_dict.items()
-    }
+    own = dict(state_dict)
+    for key in in_order(own):
+        if isinstance(own[key], Stateful):
+            own[key] = own[key].state_dict()
+    return own
 
 
 def flattened(state_dict: dict[str, Any]) -> tuple[dict[str, Any], dict[str, tuple]]:

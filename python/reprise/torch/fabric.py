@@ -2,16 +2,25 @@
 calls never mix with those of the training, and end after a deadline of their own.
 
 They are not made by ``new_group``. It wants all ranks of the world, or names the group by how many groups
-this rank has made, which is not the same on all."""
+this rank has made, which is not the same on all.
+
+A group whose call has failed is in a state that nobody knows: an answer may still come. So a fabric fails
+once, and on all ranks: the rank where it happens says so in the store where the job has met, and the others
+look there while they wait, and before each call. The next call of all opens another fabric, by the next
+number."""
 
 from __future__ import annotations
 
-import collections
+import copy
+import ctypes
 import datetime
+import hashlib
 import json
+import os
 import struct
 import time
-from typing import Callable, Optional, Sequence
+import weakref
+from typing import Any, Callable, Optional, Sequence
 
 import torch
 import torch.distributed as dist
@@ -20,44 +29,134 @@ from reprise.errors import Error
 
 _HEAD = 4096  # bytes that every member sends first: a length, and as much as fits
 _INLINE = _HEAD - 8
-_GIVE_UP_SECONDS = 2.0  # that an interrupted wait goes on, since the others may be about to end it
+_GRACE_SECONDS = 2.0  # that a wait goes on after its end was decided, since the others may be about to end it
+_AGAIN_SECONDS = 60.0  # longest wait for ranks that are to meet again after an error
+_LISTEN_SECONDS = 0.5  # between two looks at the store
 _PAUSE_SECONDS = (20e-6, 1e-3)  # shortest and longest between two looks at a call
 
 
-_made: collections.Counter[str] = collections.Counter()  # groups by purpose and ranks; members count alike
+class Used(Exception):
+    """An earlier job of these ranks has used this number, in a store that outlived it."""
 
 
-def _store() -> dist.Store:
-    """Returns the store where the ranks of this job have met."""
-    return dist.distributed_c10d._get_default_store()
+class Channel:
+    """What ranks tell each other in the store where the job has met: who has come, and why a rank has left.
+    ``number`` tells the fabrics of one name apart, which the ranks open one after another."""
+
+    def __init__(self, name: str, number: int, ranks: Sequence[int]) -> None:
+        kind = hashlib.sha256(name.encode()).hexdigest()[:16]
+        self.store = dist.PrefixStore(f"reprise/{kind}/{number}", dist.distributed_c10d._get_default_store())
+        self.is_first = number == 0
+        self.ranks = list(ranks)
+        self.rank = self.ranks.index(dist.get_rank())
+
+    def left(self) -> Optional[Error]:
+        """Returns why a rank has left, or None, also if the store is gone: it may end before the ranks do."""
+        try:
+            return _error_in(self.store.get("left")) if self.store.check(["left"]) else None
+        except RuntimeError:
+            return None
+
+    def leave(self, failure: BaseException) -> Error:
+        """Tells the others that this rank takes no part any more. Returns what all get to hear: the failure
+        of the first that has left."""
+        told = json.dumps(_told(failure, self.rank)).encode()
+        try:
+            return _error_in(self.store.compare_set("left", "", told.decode()))
+        except RuntimeError:
+            return _error_in(told)
+
+    def meet(
+        self, members: Sequence[int], seconds: float, interrupted: Callable[[], bool]
+    ) -> dist.PrefixStore:
+        """Waits until all members have come, once for each set of members. Returns a store of their own.
+        Throws Used, DEADLINE with the ranks that are missing, INTERRUPTED, or why one has left."""
+        store = dist.PrefixStore(",".join(map(str, members)), self.store)
+        store.set(f"here/{self.rank}", "")
+        if store.add("count", 1) > len(members):
+            raise Used
+        ends, listens, pause = time.monotonic() + seconds, 0.0, 1e-3
+        while store.add("count", 0) < len(members):
+            now = time.monotonic()
+            if interrupted():
+                raise _interrupted(self.rank)
+            if now > listens:
+                listens = now + _LISTEN_SECONDS
+                why = self.left()
+                if why is not None:
+                    raise why
+            if now > ends:
+                missing = [self.ranks[one] for one in members if not store.check([f"here/{one}"])]
+                what = f"ranks {missing} did not come within {seconds:g} s; if they have ended, restart the job"
+                raise Error("DEADLINE", what, rank=self.rank)
+            time.sleep(pause)
+            pause = min(2 * pause, 0.05)
+        return store
 
 
 class TorchFabric:
-    """Collective over ``ranks`` of the world. ``interrupted`` is asked while this rank waits. Fabrics of one
-    ``purpose`` are made in the same order on all ranks."""
+    """Collective over the ranks of a channel. ``interrupted`` is asked while this rank waits.
 
-    def __init__(
-        self,
-        ranks: Sequence[int],
-        deadline_seconds: float,
-        interrupted: Callable[[], bool],
-        purpose: str,
-    ) -> None:
-        self._ranks = list(ranks)
-        self._purpose = purpose
-        self._timeout = datetime.timedelta(seconds=deadline_seconds)
+    Attributes:
+        failure: why it can't be used any more, or None.
+        patience_seconds: longest wait in one call, if that is less than the deadline.
+    """
+
+    def __init__(self, channel: Channel, deadline_seconds: float, interrupted: Callable[[], bool]) -> None:
+        self.channel = channel
+        self.failure: Optional[Error] = None
+        self.patience_seconds: Optional[float] = None
+        self._seconds = deadline_seconds
         self._interrupted = interrupted
         self._groups: dict[tuple[int, ...], dist.ProcessGroupGloo] = {}
         self._unfinished: list = []  # calls that were given up; torch still writes to their memory
-        self.rank = self._ranks.index(dist.get_rank())
-        self.size = len(self._ranks)
+        self.rank = channel.rank
+        self.size = len(channel.ranks)
         self._everyone = tuple(range(self.size))
+        _fabrics.add(self)
         self._group_of(self._everyone)
 
     def gather(self, members: Sequence[int], mine: bytes) -> list[bytes]:
         """Returns the bytes of all members, which differ in length. Members are ranks of the group. Throws
-        PEER_FAILED, DEADLINE, or INTERRUPTED if this rank is to stop."""
-        group = self._group_of(tuple(members))
+        PEER_FAILED, DEADLINE, INTERRUPTED if this rank is to stop, or why another rank has left; then all later
+        calls throw the same."""
+        if self.failure is not None:
+            raise copy.copy(self.failure)
+        try:
+            return self._gather(tuple(members), mine)
+        except BaseException as error:
+            raise self.leave(error) from error
+
+    def agree(self, failure: Optional[BaseException]) -> None:
+        """Throws on all ranks if one has a failure: an Error with its rank, or on the rank itself what it
+        was."""
+        told = b"" if failure is None else json.dumps(_told(failure, self.rank)).encode()
+        answers = self.gather(self._everyone, told)
+        if failure is not None:
+            raise failure
+        first = next((answer for answer in answers if answer), None)
+        if first is not None:
+            raise _error_in(first)
+
+    def leave(self, failure: BaseException) -> Error:
+        """Ends the fabric on all ranks. Returns what this rank is to throw: its own failure if that is more than
+        that it waited in vain."""
+        if self.failure is None:
+            first = self.channel.leave(failure)
+            own = isinstance(failure, Error) and failure.code not in ("PEER_FAILED", "DEADLINE")
+            self.failure = failure if own else first
+        return copy.copy(self.failure)
+
+    def close(self) -> None:
+        """Ends the groups while the interpreter is whole."""
+        if self._unfinished:  # whose threads would be waited for, and whose memory is still written
+            _keep_forever(self._groups)
+            _keep_forever(self._unfinished)
+        self._groups, self._unfinished = {}, []
+        self.failure = self.failure or Error("USAGE", "this job was closed", rank=self.rank)
+
+    def _gather(self, members: tuple[int, ...], mine: bytes) -> list[bytes]:
+        group = self._group_of(members)
         head = struct.pack("<q", len(mine)) + mine[:_INLINE]
         heads = self._all_gather(group, head, _HEAD, len(members))
         lengths = [struct.unpack_from("<q", part)[0] for part in heads]
@@ -70,33 +169,19 @@ class TorchFabric:
             for part, tail, length in zip(heads, tails, lengths)
         ]
 
-    def agree(self, failure: Optional[BaseException]) -> None:
-        """Throws on all ranks if one has a failure: an Error with its rank, or on the rank itself what it
-        was."""
-        told = b"" if failure is None else json.dumps(_told(failure, self.rank)).encode()
-        answers = self.gather(self._everyone, told)
-        if failure is not None:
-            raise failure
-        first = next((answer for answer in answers if answer), None)
-        if first is not None:
-            raise Error(**json.loads(first))
-
-    def close(self) -> None:
-        """Ends the groups while the interpreter is whole. Not those of a call that was given up: their
-        threads would be waited for."""
-        if not self._unfinished:
-            self._groups.clear()
-
     def _group_of(self, members: tuple[int, ...]) -> dist.ProcessGroupGloo:
         """Collective over the members at the first call."""
         group = self._groups.get(members)
         if group is None:
-            name = f"{self._purpose}/" + ",".join(str(self._ranks[member]) for member in members)
-            _made[name] += 1
-            store = dist.PrefixStore(f"reprise/{name}/{_made[name]}", _store())
-            group = dist.ProcessGroupGloo(
-                store, members.index(self.rank), len(members), timeout=self._timeout
-            )
+            again = members == self._everyone and not self.channel.is_first
+            seconds = min(self._seconds, _AGAIN_SECONDS) if again else self._seconds
+            try:
+                # It can't be interrupted, so it has to wait for nobody.
+                store = self.channel.meet(members, seconds, self._interrupted)
+                timeout = datetime.timedelta(seconds=self._seconds)
+                group = dist.ProcessGroupGloo(store, members.index(self.rank), len(members), timeout=timeout)
+            except RuntimeError as error:
+                raise self._error_of("the ranks could not meet; if one has ended, restart the job", error)
             self._groups[members] = group
         return group
 
@@ -107,33 +192,51 @@ class TorchFabric:
         all_ = [torch.empty(size, dtype=torch.uint8, device="cpu") for _ in range(count)]
         try:
             call = group.allgather([all_], [own])  # type: ignore[attr-defined]
-            if not self._ends(call):
+            why = self._wait(call)
+            if why is not None:
                 self._unfinished.append((call, own, all_))
-                what = "this rank was told to stop while it waited for the others"
-                raise Error("INTERRUPTED", what, rank=self.rank)
+                raise why
             call.wait()  # throws what went wrong
         except RuntimeError as error:
-            raise error if isinstance(error, Error) else self._error_of(error)
+            raise self._error_of("all_gather", error)
         return [part.numpy().tobytes() for part in all_]
 
-    def _error_of(self, error: RuntimeError) -> Error:
+    def _error_of(self, what: str, error: RuntimeError) -> Error:
+        if isinstance(error, Error):
+            return error
         line = " ".join(f"{type(error).__name__}: {error}".split())
         late = "timed out" in line.lower() or "timeout" in line.lower()
-        return Error("DEADLINE" if late else "PEER_FAILED", f"all_gather: {line}", rank=self.rank)
+        return Error("DEADLINE" if late else "PEER_FAILED", f"{what}: {line}", rank=self.rank)
 
-    def _ends(self, call: dist.Work) -> bool:
-        """Waits for a call. False if this rank was told to stop, and the call has not ended since."""
+    def _wait(self, call: dist.Work) -> Optional[Error]:
+        """Waits for a call. Returns why it was given up, if it was."""
         pause, longest = _PAUSE_SECONDS
-        gives_up: Optional[float] = None
+        began = time.monotonic()
+        listens = began + _LISTEN_SECONDS
+        why: Optional[Error] = None
+        gives_up = 0.0
         while not call.is_completed():
-            if self._interrupted():
-                now = time.monotonic()
-                gives_up = gives_up or now + _GIVE_UP_SECONDS
+            now = time.monotonic()
+            if why is not None:
                 if now > gives_up:
-                    return False
+                    return why
+            elif self._interrupted():
+                why = _interrupted(self.rank)
+            elif self.patience_seconds is not None and now > began + self.patience_seconds:
+                what = f"the other ranks did not come within {self.patience_seconds:g} s"
+                why = Error("DEADLINE", what, rank=self.rank)
+            elif now > listens:
+                listens = now + _LISTEN_SECONDS
+                why = self.channel.left()
+            if why is not None and gives_up == 0:
+                gives_up = now + _GRACE_SECONDS
             time.sleep(pause)
             pause = min(2 * pause, longest)
-        return True
+        return None
+
+
+def _interrupted(rank: int) -> Error:
+    return Error("INTERRUPTED", f"rank {rank} was told to stop while it waited for the others", rank=rank)
 
 
 def _told(failure: BaseException, rank: int) -> dict:
@@ -147,5 +250,26 @@ def _told(failure: BaseException, rank: int) -> dict:
             "rank": rank,
             "what": f"{failure} [rank {rank}]",
         }
-    message = f"rank {rank} could not describe its state: {type(failure).__name__}: {failure}"
+    message = f"rank {rank} has failed: {type(failure).__name__}: {failure}"
     return {"code": "PEER_FAILED", "message": message, "rank": rank}
+
+
+def _error_in(told: bytes) -> Error:
+    return Error(**json.loads(told))
+
+
+_fabrics: weakref.WeakSet[TorchFabric] = weakref.WeakSet()
+
+
+def _keep_forever(what: Any) -> None:
+    """Sees to it that this is never destroyed, not even when the interpreter ends."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(what))
+
+
+def _keep_all() -> None:
+    for fabric in _fabrics:
+        _keep_forever(fabric._groups)
+
+
+# A forked child must not end its parent's groups: it shares their sockets, and doesn't have their threads.
+os.register_at_fork(after_in_child=_keep_all)

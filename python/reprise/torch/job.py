@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import copy
 import ctypes
+import functools
 import os
 import signal
 import threading
+import weakref
 from dataclasses import dataclass
 from typing import Any, Callable, Iterator, Optional, Sequence, TypeVar
 
@@ -16,8 +19,7 @@ import torch.distributed as dist
 from reprise import _c
 from reprise.errors import Error
 
-from .fabric import TorchFabric
-
+from .fabric import Channel, TorchFabric, Used
 
 T = TypeVar("T")
 
@@ -88,28 +90,32 @@ def interruptible() -> Iterator[None]:
 
 
 class Job:
-    """A job over some ranks of the world, or of this process alone. It lives as long as the process,
-    so that a save reuses the plan of the one before. One thread at a time uses it and its saves, which
-    ``lock`` sees to."""
+    """A job over some ranks of the world, or of this process alone. It lives until a call of its ranks fails, so
+    that a save reuses the plan of the one before. One thread at a time uses it and its saves, which ``lock`` sees
+    to."""
 
-    def __init__(self, ranks: Optional[Sequence[int]], settings: _Settings, name: str) -> None:
+    def __init__(self, settings: _Settings, fabric: Optional[TorchFabric]) -> None:
+        self._process, self._closed = os.getpid(), False
         self.handle = ctypes.c_void_p()
         self.lock = threading.RLock()
-        self._lib = _c.library()
-        self.fabric: Optional[TorchFabric] = None
-        if ranks is not None:
-            self.fabric = TorchFabric(ranks, settings.deadline_seconds, lambda: _stop.asked, name)
+        self.fabric = fabric
+        _all.add(self)
         self.options = _c.JobOptions(
             root=b"/",
             deadline_ns=int(settings.deadline_seconds * 1e9),
             threads=settings.threads,
-            interrupted=_c.Interrupted(lambda _context: _stop.asked),
+            interrupted=_c.Interrupted(_is_stopped),
         )
-        if self.fabric is not None:
+        if fabric is not None:
             self.options.fabric = _c.CALLBACKS
-            self.options.rank, self.options.size = self.fabric.rank, self.fabric.size
-            self.options.all_gather = _c.AllGather(self._all_gather)
-        _c.check(self._lib.rp_job_open(ctypes.byref(self.options), ctypes.byref(self.handle)))
+            self.options.rank, self.options.size = fabric.rank, fabric.size
+            self.options.all_gather = _c.AllGather(functools.partial(_all_gather, fabric))
+        _c.check(_c.library().rp_job_open(ctypes.byref(self.options), ctypes.byref(self.handle)))
+
+    def leave(self, failure: BaseException) -> None:
+        """Tells the other ranks, which may wait for this one, that it takes no part any more."""
+        if self.fabric is not None:
+            self.fabric.leave(failure)
 
     def on_all(self, describe: Callable[[], T]) -> T:
         """Returns what ``describe`` returns. Collective: if it throws on one rank, all throw."""
@@ -118,65 +124,175 @@ class Job:
             described = describe()
         except Exception as error:
             failure = error
+        except BaseException as error:  # which is to come out at once
+            self.leave(error)
+            raise
         if self.fabric is not None:
             self.fabric.agree(failure)
         elif failure is not None:
             raise failure
         return described
 
-    def _all_gather(self, _context, members, count, mine, size, gathered) -> int:
+    def check(self, status: int) -> None:
+        """Throws the error that a call of the engine returned, or what the fabric knows of it, which is more."""
+        if status != 0 and self.fabric is not None and self.fabric.failure is not None:
+            raise copy.copy(self.fabric.failure)
+        _c.check(status)
+
+    def close(self) -> None:
+        """Ends the groups and frees the engine's job; saves in flight keep what they need of it."""
+        if self._closed or self._process != os.getpid():  # a forked child has a part in neither
+            return
+        self._closed = True
+        if self.fabric is not None:
+            self.fabric.close()
+        handle, self.handle = self.handle, ctypes.c_void_p()
+        _c.library().rp_job_free(handle)
+
+    __del__ = close
+
+
+def _is_stopped(_context: Any) -> int:
+    return _stop.asked
+
+
+def _all_gather(fabric: TorchFabric, _context, members, count, mine, size, gathered) -> int:
+    lib = _c.library()
+    try:
+        parts = fabric.gather(members[:count], ctypes.string_at(mine, size) if size else b"")
+        for place, part in enumerate(parts):
+            _c.check(lib.rp_gathered_put(gathered, place, part, len(part)))
+        return 0
+    except BaseException as error:  # a callback must not throw
+        code, message = 0, f"{type(error).__name__}: {error}"
+        if isinstance(error, Error):
+            code, message = _c.numbers().get(error.code, 0), error.message
+        lib.rp_gathered_fail(gathered, code, message.encode())
+        return 1
+
+
+_all: weakref.WeakSet[Job] = weakref.WeakSet()
+
+
+class _Place:
+    """Where the job of some ranks is kept."""
+
+    def __init__(self, world: Optional[dist.ProcessGroup], name: str) -> None:
+        self.world = world
+        self.lock = threading.RLock()
+        self._name = name
+        self._job: Optional[Job] = None
+        self._failed = 0  # number of jobs that have; the same on all ranks once each has heard of it
+
+    def job(self, ranks: Optional[Sequence[int]]) -> Job:
+        """Returns the job. Collective if there is none. Throws why another rank has left it, if this one
+        doesn't know; the call after that opens the next."""
+        fabric = None if self._job is None else self._job.fabric
+        if fabric is not None:
+            known = fabric.failure
+            why = known or fabric.channel.left()
+            if why is not None:
+                self._forget()
+                if known is None:
+                    raise why
+        while self._job is None:
+            self._job = self._opened(ranks)
+        return self._job
+
+    def leave(self, ranks: Sequence[int], failure: BaseException) -> None:
+        fabric = None if self._job is None else self._job.fabric
+        if fabric is not None and fabric.failure is None:
+            fabric.leave(failure)
+            return
+        if fabric is not None:
+            self._forget()
+        Channel(self._name, self._failed, ranks).leave(failure)
+        self._failed += 1
+
+    def _forget(self) -> None:
+        assert self._job is not None
+        with self._job.lock:
+            self._job.close()
+        self._job = None
+        self._failed += 1
+
+    def _opened(self, ranks: Optional[Sequence[int]]) -> Optional[Job]:
+        """Returns nothing if an earlier world has used the number."""
+        if ranks is None:
+            return Job(_settings, None)
+        channel = Channel(self._name, self._failed, ranks)
         try:
-            assert self.fabric is not None
-            parts = self.fabric.gather(members[:count], ctypes.string_at(mine, size) if size else b"")
-            for place, part in enumerate(parts):
-                _c.check(self._lib.rp_gathered_put(gathered, place, part, len(part)))
-            return 0
-        except BaseException as error:  # a callback must not throw
-            code, message = 0, f"{type(error).__name__}: {error}"
-            if isinstance(error, Error):
-                code, message = _c.numbers().get(error.code, 0), error.message
-            self._lib.rp_gathered_fail(gathered, code, message.encode())
-            return 1
+            why = channel.left()
+            if why is not None:
+                raise why
+            return Job(_settings, TorchFabric(channel, _settings.deadline_seconds, lambda: _stop.asked))
+        except Used:
+            self._failed += 1
+            return None
+        except BaseException as error:
+            self._failed += 1
+            channel.leave(error)
+            raise
 
 
-_jobs: dict[tuple, tuple[Job, Any]] = {}
-_creating = threading.Lock()
+_places: dict[tuple, _Place] = {}
+_finding = threading.Lock()
+_inherited: Any = None  # the world in which this process was forked, where it is no rank
+
+
+def _world() -> Optional[dist.ProcessGroup]:
+    return dist.group.WORLD if dist.is_available() and dist.is_initialized() else None
 
 
 def job_of(group: Optional[dist.ProcessGroup]) -> Job:
-    """Returns the job over the ranks of a group, by default of all. Collective at the first call."""
-    if dist.is_available() and dist.is_initialized():
-        return job_over(dist.get_process_group_ranks(group or dist.group.WORLD))
-    return job_over(None)
+    """Returns the job over the ranks of a group, by default of all. Collective if there is none."""
+    world = _world()
+    return job_over(None if world is None else dist.get_process_group_ranks(group or world))
 
 
 def job_over(ranks: Optional[Sequence[int]], purpose: str = "job") -> Job:
-    """Returns the job over these ranks of the world, or of this process alone. Collective at the first call.
+    """Returns the job over these ranks of the world, or of this process alone. Collective if there is none.
     Calls that may run in another thread at the same time have another purpose: on each rank another one of
     them could be first."""
-    world = None if ranks is None else dist.group.WORLD
-    name = (os.getpid(), id(world), None if ranks is None else tuple(ranks), _settings, purpose)
-    with _creating:
-        known = _jobs.get(name)
-        if known is None:
-            # Keeps the world, too, so that no other one gets its id.
-            known = _jobs[name] = (Job(ranks, _settings, purpose), world)
-        return known[0]
+    place = _place_of(ranks, purpose)
+    with place.lock:
+        return place.job(ranks)
+
+
+def leave_job(ranks: Sequence[int], purpose: str, failure: BaseException) -> None:
+    """Tells these ranks that this one does not come to the job's next call, because of a failure."""
+    place = _place_of(ranks, purpose)
+    with place.lock:
+        place.leave(ranks, failure)
+
+
+def _place_of(ranks: Optional[Sequence[int]], purpose: str) -> _Place:
+    world = _world()
+    if ranks is not None and world is _inherited:
+        what = "this process was forked from a rank, and is none: save and load in the rank itself"
+        raise Error("USAGE", what)
+    with _finding:
+        # What an earlier world had ends here, but for saves that are still in flight.
+        for key in [key for key, place in _places.items() if place.world is not None and place.world is not world]:
+            del _places[key]
+        key = (None if ranks is None else tuple(ranks), _settings, purpose)
+        return _places.setdefault(key, _Place(None if ranks is None else world, str(key)))
 
 
 @atexit.register
 def _close_all() -> None:
-    for job, _ in _jobs.values():
-        if job.fabric is not None:
-            job.fabric.close()
+    for job in list(_all):
+        job.close()
 
 
-def _renew_locks() -> None:
-    global _creating
-    _creating = threading.Lock()
-    for job, _ in _jobs.values():
+def _begin_anew() -> None:
+    """In a forked child: it has jobs of its own, and doesn't wait for a thread that it doesn't have."""
+    global _finding, _inherited
+    _finding = threading.Lock()
+    _inherited = _world()
+    for job in _all:
         job.lock = threading.RLock()
+    _places.clear()
 
 
-# A forked child gets an error from its parent's jobs, and doesn't wait for a thread that it doesn't have.
-os.register_at_fork(after_in_child=_renew_locks)
+os.register_at_fork(after_in_child=_begin_anew)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import io
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Optional, Union
+from typing import Any, Iterator, Optional, Union
 
 import torch
 import torch.distributed as dist
@@ -15,8 +16,8 @@ from torch.distributed.checkpoint.stateful import Stateful
 
 from reprise import _c
 
-from .describe import State, flattened, is_tensor, put_back, state_dicts_of
-from .job import interruptible, job_of
+from .describe import State, flattened, in_order, is_tensor, put_back, state_dicts_of
+from .job import Job, interruptible, job_of
 from .saving import STEP_NAMES, engine_path
 
 NOT_LOADED = b"\0"  # what stands in for a value until it is loaded
@@ -96,22 +97,10 @@ def _loaded(
         objects = [key for key, value in leaves.items() if not is_tensor(value)]
         return leaves, paths, objects, own, State(leaves, {}, dict.fromkeys(objects, NOT_LOADED))
 
-    lib, handle, found = _c.library(), ctypes.c_void_p(), _c.LoadResult()
     with job.lock:
         leaves, paths, objects, own, state = job.on_all(described)
-        _c.check(
-            lib.rp_load_all(
-                job.handle,
-                state.handle,
-                ctypes.byref(options),
-                ctypes.byref(handle),
-                ctypes.byref(found),
-            )
-        )
-    try:
-        result = _result_of(found, leaves)
-    finally:
-        lib.rp_load_free(handle)
+        with filled(job, state, options) as found:
+            result = _result_of(found, leaves)
     if result is None:
         return None
     with torch.no_grad():
@@ -120,12 +109,32 @@ def _loaded(
     for key in objects:
         if key not in result.not_stored:
             put_back(own, paths[key], _unpickled(state.bytes_of(key)))
-    for key, value in state_dict.items():
+    for key in in_order(state_dict):
+        value = state_dict[key]
         if isinstance(value, Stateful):
             value.load_state_dict(own[key])
         else:
             state_dict[key] = own[key]
     return result
+
+
+@contextlib.contextmanager
+def filled(job: Job, state: State, options: _c.LoadOptions) -> Iterator[_c.LoadResult]:
+    """Fills a state, and gives what was found, which is valid within. Collective; the caller has the job's lock."""
+    lib, handle, found = _c.library(), ctypes.c_void_p(), _c.LoadResult()
+    job.check(
+        lib.rp_load_all(
+            job.handle,
+            state.handle,
+            ctypes.byref(options),
+            ctypes.byref(handle),
+            ctypes.byref(found),
+        )
+    )
+    try:
+        yield found
+    finally:
+        lib.rp_load_free(handle)
 
 
 def _unpickled(content: bytes) -> Any:

@@ -7,6 +7,7 @@ import ctypes
 import logging
 import os
 import sys
+import threading
 import traceback
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,19 +65,23 @@ class Saving:
         self._handle = handle
         self._result: Optional[SaveResult] = None
         _in_flight.append(self)
+        if job.fabric is not None:
+            _Exit.listen()
 
     def before_update(self) -> None:
         """Waits until the state has been copied; from then on it may change. Call it before the optimizer's
         step. Not collective."""
         with self._job.lock:
             if self._handle:
-                _c.check(_c.library().rp_save_wait_for_staging(self._handle))
+                self._job.check(_c.library().rp_save_wait_for_staging(self._handle))
             changed = self._changed()
             self._state = None
             if changed is not None:
                 self._end()
                 what = "this tensor was changed before before_update, so the save is given up"
-                raise Error("USAGE", what, key=changed)
+                failure = Error("USAGE", what, key=changed)
+                self._job.leave(failure)
+                raise failure
 
     def _changed(self) -> Optional[str]:
         """Returns the key of a tensor that was changed since the save began, if that is looked for."""
@@ -112,7 +117,7 @@ class Saving:
             raise Error("USAGE", "this save has failed before")
         with interruptible():  # whose Ctrl-C does not end a save that went well
             try:
-                _c.check(call(self._handle, into))
+                self._job.check(call(self._handle, into))
             except Error:
                 self._end()
                 raise
@@ -128,15 +133,43 @@ class Saving:
 _in_flight: list[Saving] = []
 
 
+class _Exit:
+    """Whether the interpreter ends with a failure. For SystemExit it can't be asked, so sys.exit() is listened to
+    while a save over several ranks is in flight; who throws it otherwise makes the others wait a while."""
+
+    PATIENCE_SECONDS = 60.0
+    status: Any = None
+    usual: Any = None
+
+    @classmethod
+    def listen(cls) -> None:
+        cls.status = None  # an earlier one has been caught
+        if cls.usual is None:
+            cls.usual, sys.exit = sys.exit, cls._noted  # type: ignore[assignment]
+
+    @classmethod
+    def _noted(cls, status: Any = None, /) -> None:
+        if threading.current_thread() is threading.main_thread():
+            cls.status = status
+        cls.usual(status)
+
+    @classmethod
+    def has_failed(cls) -> bool:
+        return cls.status not in (None, 0) or (hasattr(sys, "last_value") and not hasattr(sys, "ps1"))
+
+
 @atexit.register
 def _finish_all() -> None:
-    failed = hasattr(sys, "last_value") and not hasattr(sys, "ps1")
     for saving in list(_in_flight):
         try:
-            # A rank that ends by an exception doesn't wait for the others, which may not come.
-            if not failed or saving._job.fabric is None:
+            fabric = saving._job.fabric
+            if fabric is None or not _Exit.has_failed():
+                if fabric is not None:
+                    fabric.patience_seconds = _Exit.PATIENCE_SECONDS
                 saving.finish()
             else:
+                # It doesn't wait for the others, which may not come.
+                fabric.leave(Error("PEER_FAILED", "the rank ended with an error, and a save in flight"))
                 saving.before_update()  # threads may still read the tensors
         except Exception:  # the next one is finished all the same
             traceback.print_exc()
@@ -306,7 +339,7 @@ def begun(
     handle = ctypes.c_void_p()
     with job.lock:
         state, versions = job.on_all(with_versions)
-        _c.check(call(job.handle, state.handle, ctypes.byref(options), ctypes.byref(handle)))
+        job.check(call(job.handle, state.handle, ctypes.byref(options), ctypes.byref(handle)))
     return Saving(job, state, handle, versions)
 
 

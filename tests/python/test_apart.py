@@ -1,0 +1,241 @@
+"""Ranks that fall apart in a call: all hear of it in seconds, and the next call of all works."""
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+import warnings
+import weakref
+
+import torch
+import torch.distributed as dist
+import torch.distributed.checkpoint as dcp
+from torch.distributed.checkpoint.api import CheckpointException
+from torch.distributed.checkpoint.default_planner import DefaultLoadPlanner, DefaultSavePlanner
+
+import ranks
+import reprise
+import reprise.torch as rt
+from states import BESIDE
+
+SOON = 40  # seconds; far less than a deadline
+
+
+def store():
+    return dist.distributed_c10d._get_default_store()
+
+
+def said(call, *arguments, **options):
+    """Returns how a call ended, and whether that took only seconds."""
+    began = time.monotonic()
+    try:
+        call(*arguments, **options)
+        how = "done"
+    except KeyboardInterrupt:
+        how = "stopped"
+    except reprise.Error as error:
+        how = error.code, error.rank
+    except CheckpointException as error:
+        how = [getattr(failure, "code", str(failure)) for _, (failure, _) in sorted(error.failures.items())]
+    except Exception as error:
+        how = type(error).__name__
+    return how, time.monotonic() - began < SOON
+
+
+def works(path, step):
+    """True if all ranks can save and load again."""
+    rt.save({"n": step}, path, step=step)
+    state = {"n": 0}
+    rt.load(state, path)
+    return state == {"n": step}
+
+
+def late(rank, size, folder):
+    """Rank 1 comes to a save after rank 0 has given it up: because of its deadline, and because of Ctrl-C."""
+    path, found = os.path.join(folder, "run"), []
+    rt.configure(deadline_seconds=3)
+    found.append(works(path, 1))
+    for step, (why, stops) in enumerate((("deadline", False), ("stopped", True))):
+        if rank == 0:
+            if stops:
+                threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+            found.append(said(rt.save, {"n": -1}, path, step=9))
+            store().set(why, "")
+        else:
+            store().wait([why])
+            found.append(said(rt.save, {"n": -1}, path, step=9))
+        found.append(works(path, 2 + step))
+    return found + [sorted(os.listdir(path))]
+
+
+def never_met(rank, size, folder):
+    """Rank 1 does not come to the first save of all, and comes to the second."""
+    path, found = os.path.join(folder, "run"), []
+    rt.configure(deadline_seconds=2)
+    if rank == 0:
+        try:
+            rt.save({"n": 1}, path)
+        except reprise.Error as error:
+            found.append((error.code, error.rank, "[1]" in error.message))
+        threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+        rt.configure(deadline_seconds=600)
+        found.append(said(rt.save, {"n": 1}, path))
+        store().set("ready", "")
+    else:
+        store().wait(["ready"])
+        rt.configure(deadline_seconds=600)
+        found.append(said(rt.save, {"n": 1}, path))
+    return found + [works(path, 3)]
+
+
+class Fails(DefaultSavePlanner):
+    def finish_plan(self, plan):
+        if dist.get_rank() == 1:
+            raise ValueError("mine")
+        return super().finish_plan(plan)
+
+
+class FailsToLoad(DefaultLoadPlanner):
+    def finish_plan(self, plan):
+        if dist.get_rank() == 1:
+            raise ValueError("mine")
+        return super().finish_plan(plan)
+
+
+class Exits:
+    """A Stateful object that ends the interpreter of one rank."""
+
+    def state_dict(self):
+        if dist.get_rank() == 1:
+            sys.exit(1)
+        return {}
+
+    def load_state_dict(self, state):
+        pass
+
+
+def alone_with_a_mistake(rank, size, folder):
+    """Rank 1 leaves a call that the others are in or come to."""
+    path, found = os.path.join(folder, "run"), []
+    state = {"n": torch.ones(2)}
+    for repeat in range(2):  # before there is a job of torch's planners, and after
+        found.append(said(dcp.save, state, storage_writer=rt.Writer(path), planner=Fails()))
+        dcp.save(state, storage_writer=rt.Writer(path))
+        found.append(said(dcp.load, state, storage_reader=rt.Reader(path), planner=FailsToLoad()))
+        dcp.load(state, storage_reader=rt.Reader(path))
+    path += "s"
+    saving = rt.begin_save(state, path, step=1, check_updates=True)
+    if rank == 1:
+        state["n"].add_(1)
+    found.append(said(lambda: (saving.before_update(), saving.finish())))
+    found.append(works(path, 2))
+    try:
+        found.append(said(rt.save, {"exits": Exits()}, path, step=3))
+    except SystemExit:
+        found.append("exit")
+    return found + [works(path, 3), sorted(os.listdir(path))]
+
+
+def program(rank, size, folder, body):
+    """Runs this as a program of its own, whose interpreter ends. Returns its status, and what it printed."""
+    code = (
+        "import os, sys, test_apart as t\n"
+        "rank, path = int(os.environ['RANK']), os.environ['TO']\n"
+        "t.dist.init_process_group('gloo', init_method='file://' + os.environ['MEET'], rank=rank, world_size=2)\n"
+    )
+    environment = dict(BESIDE, RANK=str(rank), MEET=os.path.join(folder, "meet"), TO=os.path.join(folder, "run"))
+    run = [sys.executable, "-W", "ignore", "-c", code + body]
+    ended = subprocess.run(run, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    return ended.returncode, ended.stdout.strip() or ended.stderr
+
+
+def ends(rank, size, folder, how):
+    """Rank 1 ends with a save in flight, which rank 0 wants to finish."""
+    begun = "saving = t.rt.begin_save({'n': 1}, path)\n"
+    return program(rank, size, folder, begun + f"if rank == 1:\n    {how}\nprint(t.said(saving.finish))")
+
+
+def again(rank, size, folder):
+    """torch.distributed is destroyed and initialised again, in a new place and in the same."""
+    path, found = os.path.join(folder, "run"), []
+    found.append(works(path, 1))
+    saving = rt.begin_save({"n": 2}, path, step=2)
+    fabric = weakref.ref(saving._job.fabric)
+    dist.destroy_process_group()
+    place = dist.FileStore(os.path.join(folder, "again"), size)
+    for step in (3, 4):
+        world = dist.PrefixStore(str(step), place)
+        dist.init_process_group("gloo", store=world, rank=rank, world_size=size)
+        if step == 3:
+            saving.finish()  # its groups are its own
+            del saving
+        found.append(works(path, step))
+        found.append(fabric() is None)
+        dist.destroy_process_group()
+    # The keys of the first job are still there.
+    dist.init_process_group("gloo", store=dist.PrefixStore("3", place), rank=rank, world_size=size)
+    found.append(works(path, 5))
+    return found + [sorted(os.listdir(path))]
+
+
+def forked(rank, size, folder):
+    """A child that ends as an interpreter does leaves its parent's groups alone, and is no rank."""
+    body = (
+        "t.works(path, 1)\n"
+        "child = os.fork()\n"
+        "if child == 0:\n"
+        "    sys.exit(0 if t.said(t.rt.save, {'n': 1}, path, step=7) == (('USAGE', None), True) else 1)\n"
+        "print(os.waitpid(child, 0)[1], t.works(path, 2))"
+    )
+    return program(rank, size, folder, body)
+
+
+class Apart(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def test_a_rank_that_comes_too_late(self):
+        first, second = ranks.run(2, late, self.folder)
+        steps = ["step-1", "step-2", "step-3"]
+        self.assertEqual(first, [True, (("DEADLINE", 0), True), True, ("stopped", True), True, steps])
+        self.assertEqual(second, [True, (("DEADLINE", 0), True), True, (("INTERRUPTED", 0), True), True, steps])
+
+    def test_ranks_that_have_not_met_yet(self):
+        first, second = ranks.run(2, never_met, self.folder)
+        self.assertEqual(first, [("DEADLINE", 0, True), ("stopped", True), True])
+        self.assertEqual(second, [(("INTERRUPTED", 0), True), True])
+
+    def test_a_rank_that_leaves_a_call(self):
+        first, second = ranks.run(2, alone_with_a_mistake, self.folder)
+        planner = (["PEER_FAILED", "mine"], True)
+        self.assertEqual(first[:4], [planner] * 4)
+        self.assertEqual(second[:4], [planner] * 4)
+        self.assertEqual(first[4:6], [(("USAGE", 1), True), True])
+        self.assertEqual(second[4:6], [(("USAGE", None), True), True])
+        self.assertEqual(first[6:], [(("PEER_FAILED", 1), True), True, ["step-2", "step-3"]])
+        self.assertEqual(second[6:], ["exit", True, ["step-2", "step-3"]])
+
+    def test_a_rank_that_ends(self):
+        for how, status in (("sys.exit(3)", 3), ("raise ValueError", 1), ("raise SystemExit", 0)):
+            with self.subTest(how):
+                folder = tempfile.mkdtemp(dir=self.folder)
+                first, second = ranks.run(2, ends, folder, how)
+                self.assertEqual(second[0], status)
+                self.assertEqual(first, (0, "(('PEER_FAILED', 1), True)" if status else "('done', True)"))
+
+    def test_another_world(self):
+        steps = [f"step-{step}" for step in range(1, 6)]
+        self.assertEqual(ranks.run(2, again, self.folder), [[True] * 6 + [steps]] * 2)
+
+    def test_a_forked_child_of_a_rank(self):
+        self.assertEqual(ranks.run(2, forked, self.folder), [(0, "0 True")] * 2)
+
+
+if __name__ == "__main__":
+    warnings.filterwarnings("ignore")
+    unittest.main()
