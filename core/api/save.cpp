@@ -47,9 +47,11 @@ void require_possible(const SaveOptions& options, const StateDict& state) {
   if (options.keep && !options.step) {
     refuse("keep: this option counts iterations, so the save needs a step");
   }
-  if (state.common.as<Dict>() == nullptr && !state.common.is_none()) {
-    refuse("common: the common state is neither a dict nor None");
+  const Bytes* written = state.common.as<Bytes>();
+  if (state.common.as<Dict>() == nullptr && written == nullptr && !state.common.is_none()) {
+    refuse("common: the common state is neither a dict nor None nor bytes");
   }
+  if (written != nullptr && written->empty()) refuse("common: there are no bytes to store");
 }
 
 /// True for the name of what a checkpoint without a step consists of, or has beside it for a while.

@@ -39,6 +39,15 @@ void add_tensor(StateContent& content, TensorLeaf leaf) {
   content.tensors.push_back(std::move(leaf));
 }
 
+/// Throws NOT_FOUND if there is no tensor with that key.
+TensorLeaf& leaf_of(StateContent& content, const std::string& key) {
+  // Right after the tensor was added, as it usually is, this looks at one.
+  const auto leaf = std::find_if(content.tensors.rbegin(), content.tensors.rend(),
+                                 [&](const TensorLeaf& known) { return known.key == key; });
+  if (leaf != content.tensors.rend()) return *leaf;
+  throw Error(Code::kNotFound, "the state has no such tensor", {.key = key});
+}
+
 void add_object(StateContent& content, ObjectLeaf leaf) {
   const std::string key = stored_key(leaf);
   if (content.tensor_keys.contains(key) || !content.object_keys.insert(key).second) {
@@ -139,23 +148,21 @@ void State::add(const std::string& key, DType dtype, const Dims& shape,
 }
 
 void State::set_folded(const std::string& key, FoldedExtents extents) {
-  StateContent& content = StateAccess::content(*this);
-  // Right after the tensor was added, as it usually is, this looks at one.
-  const auto leaf = std::find_if(content.tensors.rbegin(), content.tensors.rend(),
-                                 [&](const TensorLeaf& known) { return known.key == key; });
-  if (leaf == content.tensors.rend()) {
-    throw Error(Code::kNotFound, "the state has no such tensor", {.key = key});
-  }
-  if (extents.size() < 2 || leaf->shape.size() != kMaxNdim) {
+  TensorLeaf& leaf = leaf_of(StateAccess::content(*this), key);
+  if (extents.size() < 2 || leaf.shape.size() != kMaxNdim) {
     refuse("only the last of " + std::to_string(kMaxNdim) + " dimensions can stand for others",
            key);
   }
-  if (!can_stand_for(leaf->shape, extents)) {
-    refuse("the last dimension of " + to_string(leaf->shape) + " can't stand for those of " +
+  if (!can_stand_for(leaf.shape, extents)) {
+    refuse("the last dimension of " + to_string(leaf.shape) + " can't stand for those of " +
                shape_text(extents),
            key);
   }
-  leaf->folded = std::move(extents);
+  leaf.folded = std::move(extents);
+}
+
+void State::allow_other_shape(const std::string& key) {
+  leaf_of(StateAccess::content(*this), key).any_shape = true;
 }
 
 void State::add_bytes(const std::string& key, Bytes content, std::int32_t replica) {

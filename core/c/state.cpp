@@ -41,6 +41,12 @@ GivenTensor given_tensor(const rp_tensor& tensor) {
   return given;
 }
 
+Bytes bytes_of(const void* bytes, std::size_t size) {
+  if (size != 0) require(bytes, "bytes");
+  const auto* first = static_cast<const std::byte*>(bytes);
+  return {first, first + size};
+}
+
 /// A buffer of a caller's. Either pointer may be null if its count is 0.
 Packed packed_of(const std::int64_t* words, std::size_t word_count, const char* texts,
                  std::size_t text_bytes) {
@@ -101,10 +107,29 @@ std::int32_t rp_state_add_bytes(rp_state* state, const char* key, const void* by
                                 std::int32_t replica) {
   using namespace reprise;
   return c::guarded([&] {
-    if (size != 0) c::require(bytes, "bytes");
-    const auto* first = static_cast<const std::byte*>(bytes);
     c::own(state, "state")
-        .state.add_bytes(c::required(key, "key"), Bytes(first, first + size), replica);
+        .state.add_bytes(c::required(key, "key"), c::bytes_of(bytes, size), replica);
+  });
+}
+
+std::int32_t rp_state_allow_other_shape(rp_state* state, const char* key) {
+  using namespace reprise::c;
+  return guarded([&] { own(state, "state").state.allow_other_shape(required(key, "key")); });
+}
+
+std::int32_t rp_state_set_common(rp_state* state, const void* bytes, size_t size) {
+  using namespace reprise::c;
+  return guarded([&] { own(state, "state").state.common() = bytes_of(bytes, size); });
+}
+
+std::int32_t rp_state_common(const rp_state* state, const void** bytes, size_t* size) {
+  using namespace reprise;
+  return c::guarded([&] {
+    c::require(bytes, "bytes");
+    c::require(size, "size");
+    const Bytes* found = c::own(state, "state").state.common().as<Bytes>();
+    *bytes = found != nullptr && !found->empty() ? found->data() : nullptr;
+    *size = found != nullptr ? found->size() : 0;
   });
 }
 

@@ -257,9 +257,10 @@ std::optional<Checkpoint::Common> Checkpoint::common_file(ChecksumTally* checksu
     const ErrorPlace place{.file = store_->display(path)};
     const auto file = open_noted(path);
     require_small(file->size(), place);
-    const Bytes bytes = read_whole(*file, place.file);
+    Bytes bytes = read_whole(*file, place.file);
     count_records(bytes, place, checksums);
-    return Common{std::string(kCommonFile), read_common_file(bytes, place)};
+    BytesItem item = read_common_file(bytes, place);
+    return Common{std::string(kCommonFile), std::move(item), std::move(bytes)};
   } catch (const Error& error) {
     // A torch archive whose checksum is wrong is damaged, even if it is a user's own file.
     const bool damaged = error.code() == Code::kChecksum;
@@ -271,11 +272,12 @@ std::optional<Checkpoint::Common> Checkpoint::common_file(ChecksumTally* checksu
 std::optional<Checkpoint::Common> Checkpoint::common(ChecksumTally* checksums) {
   if (auto found = common_file(checksums)) return found;
   if (const StoredObject* object = catalog().object(kCommonObjectKey)) {
-    const Bytes bytes = object_bytes(*object);
+    Bytes bytes = object_bytes(*object);
     const ErrorPlace place{
         .key = object->key, .file = display(object->file), .offset = object->range.offset};
     count_records(bytes, place, checksums);
-    return Common{object->key, read_common_object(bytes, place)};
+    BytesItem item = read_common_object(bytes, place);
+    return Common{object->key, std::move(item), std::move(bytes)};
   }
   return std::nullopt;
 }

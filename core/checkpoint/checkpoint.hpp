@@ -108,6 +108,7 @@ class Checkpoint {
   struct Common {
     std::string source;  ///< file or key that the value was read from
     BytesItem item;
+    Bytes stored;  ///< what the value was read from
   };
   /// Reads the common state. If `checksums` is given, compares the records with their checksums and
   /// counts the results in `checksums`.

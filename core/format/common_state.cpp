@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "core/base/check.hpp"
+
 namespace reprise {
 
 namespace {
@@ -38,5 +40,12 @@ BytesItem read_common_object(ByteSpan bytes, const ErrorPlace& place) {
 }
 
 Bytes write_common_file(const Dict& state) { return write_bytes_item(state, "common"); }
+
+Bytes common_file(const Value& state) {
+  if (const Bytes* written = state.as<Bytes>()) return *written;
+  const Dict* dict = state.as<Dict>();
+  CHECK(dict != nullptr);
+  return write_common_file(*dict);
+}
 
 }  // namespace reprise

@@ -24,5 +24,7 @@ BytesItem read_common_file(ByteSpan bytes, const ErrorPlace& place = {});
 BytesItem read_common_object(ByteSpan bytes, const ErrorPlace& place = {});
 
 Bytes write_common_file(const Dict& state);
+/// Returns the file of a common state that is a dict, or that is the bytes of the file.
+Bytes common_file(const Value& state);
 
 }  // namespace reprise

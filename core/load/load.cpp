@@ -50,18 +50,27 @@ std::uint64_t prove_stored_cover(const StateDict& wanted, const Catalog& catalog
   return stored;
 }
 
+/// Form in which a job wants the common state.
+enum class CommonForm : std::uint8_t { kDict, kAsStored };
+
+CommonForm form_wanted(const StateDict& into) {
+  return into.common.as<Bytes>() != nullptr ? CommonForm::kAsStored : CommonForm::kDict;
+}
+
 /// Reads the common state on one rank and sends it to all ranks. The rank that reads also adds the
 /// checksums of the common state's records to `checksums`.
 std::optional<Value> common_for_all(Communicator& group, const LeaderSeams& lead,
                                     const std::function<Checkpoint&()>& checkpoint,
-                                    ChecksumTally* checksums = nullptr) {
+                                    ChecksumTally* checksums = nullptr,
+                                    CommonForm form = CommonForm::kDict) {
   const Bytes answer = from_leader(group, lead, [&] {
     Checkpoint& opened = checkpoint();
-    const auto common = opened.common(checksums);
+    auto common = opened.common(checksums);
     if (!common) {
       opened.require_common_if_megatron();
       return Bytes{};
     }
+    if (form == CommonForm::kAsStored) return std::move(common->stored);
     if (!common->item.value) {
       throw Error(Code::kUnsupported,
                   "the common state can't be loaded: " + common->item.opaque_because,
@@ -70,6 +79,7 @@ std::optional<Value> common_for_all(Communicator& group, const LeaderSeams& lead
     return write_common_file(*common->item.value->as<Dict>());
   });
   if (answer.empty()) return std::nullopt;
+  if (form == CommonForm::kAsStored) return answer;
   return read_common_file(answer).value;
 }
 
@@ -317,7 +327,7 @@ class Loading {
         return Bytes{};
       });
       share.objects = std::move(filling->objects());
-      read_common(checkpoint, share, report);
+      read_common(checkpoint, share, report, form_wanted(into));
       require_in_place(checkpoint);
     } catch (const std::exception& caught) {
       const Error error = error_from(caught);
@@ -412,14 +422,14 @@ class Loading {
 
   /// Reads the common state, then decides whether checksum mismatches in any of the records are
   /// damage.
-  void read_common(Checkpoint& checkpoint, ReadShare& share, LoadResult& report) {
+  void read_common(Checkpoint& checkpoint, ReadShare& share, LoadResult& report, CommonForm form) {
     begin_phase(ports_.trace, phase::kCommon);
     if (shown_) {
       share.common = std::move(shown_->value);
     } else {
       share.common = common_for_all(
           group_, seams_.leader, [&]() -> Checkpoint& { return checkpoint; },
-          verifies() ? &share.tally : nullptr);
+          verifies() ? &share.tally : nullptr, form);
     }
     report.records_verified = share.tally.records();
     if (verifies() && judge_checksums(group_, share.tally, seams_)) {

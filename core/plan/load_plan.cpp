@@ -92,7 +92,8 @@ class Loader {
     const auto tensor = static_cast<std::uint32_t>(stored - catalog_.tensors.data());
     tensor_wanted_[tensor] = true;
     const Dims& shape = logical_shape(*stored);
-    if (!(shape == leaf.shape) || stored->folded != leaf.folded) {
+    const bool as_stored = shape == leaf.shape && stored->folded == leaf.folded;
+    if (!as_stored && !(leaf.any_shape && shape.size() == leaf.shape.size())) {
       return miss(Code::kShapeDrift, leaf.key,
                   "the checkpoint has shape " + shape_text(all_extents(*stored)) +
                       ", but the load requests " + shape_text(unfolded(leaf.shape, leaf.folded)));
@@ -106,15 +107,21 @@ class Loader {
     boxes.reserve(leaf.pieces.size());
     const Box whole = Box::whole(shape);
     for (const Piece& piece : leaf.pieces) {
-      if (piece.box.ndim() != shape.size() || !contains(whole, piece.box)) {
+      const bool comparable = piece.box.ndim() == shape.size();
+      if (comparable && leaf.any_shape) {
+        const Box none{piece.box.offset, Dims::filled(shape.size(), 0)};
+        boxes.push_back(intersect(piece.box, whole).value_or(none));
+      } else if (comparable && contains(whole, piece.box)) {
+        boxes.push_back(piece.box);
+      } else {
         return miss(Code::kShapeDrift, leaf.key,
                     "the load requests " + to_string(piece.box) + ", which lies outside of shape " +
                         to_string(shape));
       }
-      if (!piece.box.empty()) boxes.push_back(piece.box);
     }
-    if (boxes.empty()) return;
-    if (find_hits(leaf, index, *stored, tensor)) plan_.elements += union_volume(boxes);
+    if (!find_hits(leaf.key, boxes, index, *stored, tensor)) return;
+    std::erase_if(boxes, [](const Box& box) { return box.empty(); });
+    plan_.elements += union_volume(boxes);
   }
 
   void want(const ObjectLeaf& leaf, std::uint32_t index) {
@@ -143,14 +150,15 @@ class Loader {
     plan_.mismatches.push_back({code, key, std::move(message)});
   }
 
-  /// Finds the stored pieces that meet the wanted elements. If they do not supply each wanted
-  /// element exactly once, adds a mismatch and returns false.
-  bool find_hits(const TensorLeaf& leaf, std::uint32_t index, const StoredTensor& stored,
-                 std::uint32_t tensor) {
+  /// Finds the stored pieces that meet the boxes that a leaf wants, one for each of its pieces. If
+  /// they do not supply each wanted element exactly once, adds a mismatch and returns false.
+  bool find_hits(const std::string& key, std::span<const Box> boxes, std::uint32_t index,
+                 const StoredTensor& stored, std::uint32_t tensor) {
+    if (std::ranges::all_of(boxes, &Box::empty)) return true;
     const std::size_t before = hits_.size();
     const ChunkIndex chunks(stored);
-    for (std::size_t p = 0; p < leaf.pieces.size(); ++p) {
-      const Box& wanted = leaf.pieces[p].box;
+    for (std::size_t p = 0; p < boxes.size(); ++p) {
+      const Box& wanted = boxes[p];
       if (wanted.empty()) continue;
       std::int64_t found = 0;
       bool stored_somewhere = true;
@@ -162,7 +170,7 @@ class Loader {
       });
       if (stored_somewhere && found == wanted.elements()) continue;
       hits_.resize(before);
-      miss(found > wanted.elements() ? Code::kChunkOverlap : Code::kCoverageGap, leaf.key,
+      miss(found > wanted.elements() ? Code::kChunkOverlap : Code::kCoverageGap, key,
            !stored_somewhere
                ? "the metadata names no storage for a chunk of " + to_string(wanted)
                : "the stored chunks cover " + std::to_string(found) + " of the " +

@@ -363,13 +363,14 @@ std::vector<ProtocolStep> commit_protocol(Store& store, CommitTarget& target,
   if (!content.payload.empty()) {
     steps.push_back({"payload", [&] { check_payload(store, target, content); }});
   }
-  if (content.common) {
+  const bool of_megatron = !content.common.is_none();
+  if (of_megatron) {
     steps.push_back({"common_state", [files, &content] {
-                       files->write("common.pt", write_common_file(*content.common));
+                       files->write(std::string(kCommonFile), common_file(content.common));
                      }});
   }
   steps.push_back({"metadata", [files] { files->write_metadata_file(); }});
-  if (content.common) {
+  if (of_megatron) {
     steps.push_back({"backend_info",
                      [files] { files->write(std::string(kBackendFile), write_backend_info()); }});
   }

@@ -95,8 +95,9 @@ struct PayloadFile {
 
 struct CommitContent {
   Metadata metadata;
-  /// Common state, a dict. If absent, neither common.pt nor metadata.json is written (plain DCP).
-  std::optional<Dict> common;
+  /// Common state, a dict or the bytes of its file. If it is None, neither common.pt nor
+  /// metadata.json is written (plain DCP).
+  Value common;
   bool manifest = false;
   std::vector<FileDigest> digests;  ///< digests of payload files
   std::vector<PayloadFile> payload = {};

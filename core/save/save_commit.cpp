@@ -113,9 +113,7 @@ Role SaveCommit::role() const {
 void SaveCommit::prepare(const StateDict& state) {
   begin_phase(ports_.trace, phase::kPrepare);
   const Bytes told = from_leader(*group_, seams_.leader, [&] {
-    const Dict* common = state.common.as<Dict>();
-    CHECK(common != nullptr || state.common.is_none());
-    if (common != nullptr) common_ = *common;
+    common_ = state.common;
     run_protocol(seams_.prepare(ports_.store, target_), phase::kPrepare, ports_.trace);
     Bytes wire;
     append_le(wire, static_cast<std::uint8_t>(target_.keep || target_.claim.replaces));

@@ -58,7 +58,7 @@ class SaveCommit {
   SaveSeams seams_;
   CommitTarget target_;
   bool older_goes_ = false;
-  std::optional<Dict> common_;  ///< common state; only the leader has it
+  Value common_;  ///< common state; only the leader has it
 };
 
 }  // namespace reprise

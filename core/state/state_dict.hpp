@@ -44,6 +44,8 @@ struct TensorLeaf {
   /// Where each piece is, if the pieces have buffers of their own; then `data` is not used.
   std::vector<PieceMemory> memory = {};
   FoldedExtents folded = {};  ///< of a tensor of more than kMaxNdim dimensions
+  /// True if a load may find another shape of as many dimensions, and fills what is stored.
+  bool any_shape = false;
 };
 
 /// Returns the memory of a piece of the leaf, at its element with the local offset 0.
@@ -71,7 +73,8 @@ using KeyPaths = std::map<std::string, KeyPath>;
 struct StateDict {
   std::vector<TensorLeaf> tensors;
   std::vector<ObjectLeaf> objects;
-  /// A dict that is the same on all ranks. It is written once. None: nothing of the kind is saved.
+  /// A dict that is the same on all ranks, or the Bytes that torch.save wrote of it. It is written
+  /// once. None: nothing of the kind is saved.
   Value common = Dict{};
   /// Where keys belong in the nested state dict of a Python job.
   KeyPaths paths = {};

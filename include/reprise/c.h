@@ -40,7 +40,7 @@ extern "C" {
 
 /* Version of this interface. It grows when something is added. What is declared here keeps its
  * meaning. */
-#define RP_ABI_VERSION 1
+#define RP_ABI_VERSION 2
 
 /* Returns RP_ABI_VERSION of the library. A program may call what the library's version has. */
 RP_EXPORT int32_t rp_abi_version(void);
@@ -176,8 +176,8 @@ RP_EXPORT void rp_job_free(rp_job* job);
 
 /* ---------------------------------------------------------------- state */
 
-/* The tensors and bytes of one rank, by key. Without common state: what is saved is a checkpoint as
- * torch.distributed.checkpoint writes it. */
+/* The tensors and bytes of one rank, by key. What is saved is a checkpoint as
+ * torch.distributed.checkpoint writes it, or with common state as Megatron-Core does. */
 typedef struct rp_state rp_state;
 
 RP_EXPORT int32_t rp_state_new(rp_state** state);
@@ -236,6 +236,19 @@ RP_EXPORT int32_t rp_state_add_bytes(rp_state* state, const char* key, const voi
  * until the state is changed. */
 RP_EXPORT int32_t rp_state_bytes(const rp_state* state, const char* key, const void** bytes,
                                  size_t* size);
+
+/* Lets a load take a tensor that is stored with another shape (State::allow_other_shape). Since
+ * version 2. */
+RP_EXPORT int32_t rp_state_allow_other_shape(rp_state* state, const char* key);
+
+/* Sets the common state (State::common): what torch.save wrote of a dict, the same on all ranks. A
+ * save then stores it as common.pt, and metadata.json, as Megatron-Core has them. No bytes: a load
+ * gives back those that are stored, and Megatron-Core 0.19 and later store a list with the dict.
+ * Since version 2. */
+RP_EXPORT int32_t rp_state_set_common(rp_state* state, const void* bytes, size_t size);
+/* Sets *bytes and *size to the common state, as set or as a load has replaced it; to NULL and 0 if
+ * there is none. Valid until the state is changed. Since version 2. */
+RP_EXPORT int32_t rp_state_common(const rp_state* state, const void** bytes, size_t* size);
 
 /* Says where keys belong in a nested state dict (State::set_path). `words` holds for each key
  *

@@ -144,6 +144,11 @@ class State {
   /// extent is not the product of these, of which there are at least two.
   void set_folded(const std::string& key, FoldedExtents extents);
 
+  /// Lets a load take a tensor that is stored with another shape of as many dimensions, such as a
+  /// vocabulary that is padded for another number of ranks: elements that are not stored keep their
+  /// values. Throws NOT_FOUND if there is no tensor with that key.
+  void allow_other_shape(const std::string& key);
+
   /// Adds bytes that are stored as they are, under their key alone, and given back by a load. The
   /// key may be any text, but not that of a tensor. This is how torch stores what is no tensor; the
   /// bytes are then what torch.save writes. Ranks with the same key hold copies, of which one is
@@ -166,7 +171,9 @@ class State {
 
   /// A dict of values that are the same on all ranks, such as the iteration, the arguments and the
   /// schedules. A load replaces it. If it is None, a save writes none, as torch does, and not what
-  /// Megatron writes beside tensors and objects.
+  /// Megatron writes beside tensors and objects. Or Bytes: what torch.save wrote of such a dict,
+  /// which is stored as it is and never read. A load into Bytes, which may be empty, replaces them
+  /// by those that are stored; Megatron-Core 0.19 and later store a list with the dict.
   Value& common();
   const Value& common() const;
 

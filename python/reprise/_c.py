@@ -10,7 +10,7 @@ from pathlib import Path
 
 from .errors import Error
 
-ABI_VERSION = 1
+ABI_VERSION = 2
 LIBRARY_NAME = "libreprise_c.so"
 ANY_COPY = -1
 
@@ -20,7 +20,7 @@ WHEN_QUEUED = 1
 CHECKSUMS = {"crc32": 0, "none": 1, "crc32+sha256": 2}
 READ_BACK = {"before_older_goes": 0, "always": 1, "never": 2}
 PLANNED = ("fresh", "replanned", "reused")
-RAISE_UNEXPECTED, RETURN_ALL = 1, 6
+RAISE_ALL, RAISE_UNEXPECTED, RETURN_UNEXPECTED, RETURN_ALL = 0, 1, 5, 6
 
 Interrupted = ctypes.CFUNCTYPE(c_int32, c_void_p)
 AllGather = ctypes.CFUNCTYPE(
@@ -197,6 +197,9 @@ _CALLS = {
     "rp_state_set_paths": (c_int32, _PACKED),
     "rp_state_add_bytes": (c_int32, [c_void_p, c_char_p, c_char_p, c_size_t, c_int32]),
     "rp_state_bytes": (c_int32, [c_void_p, c_char_p, POINTER(c_void_p), POINTER(c_size_t)]),
+    "rp_state_allow_other_shape": (c_int32, [c_void_p, c_char_p]),
+    "rp_state_set_common": (c_int32, [c_void_p, c_char_p, c_size_t]),
+    "rp_state_common": (c_int32, [c_void_p, POINTER(c_void_p), POINTER(c_size_t)]),
     "rp_begin_save": (c_int32, [c_void_p, c_void_p, POINTER(SaveOptions), _HANDLE]),
     "rp_save_all": (c_int32, [c_void_p, c_void_p, POINTER(SaveOptions), _HANDLE]),
     "rp_save_wait_for_staging": (c_int32, [c_void_p]),

@@ -336,6 +336,51 @@ static void fork_one(rp_job* job, rp_state* state) {
   EXPECT(waitpid(child, &status, 0) == child && status == 0);
 }
 
+/* Common state makes of a checkpoint one of Megatron's. A vector that was stored with three elements
+ * is loaded into the first of four. */
+static void megatron(rp_job* job, const struct Contents* contents) {
+  /* How torch.save began before version 1.6; the library does not look further. */
+  static const unsigned char dict[24] = {0x80, 0x02, 0x8a, 0x0a, 0x6c, 0xfc, 0x9c, 0x46,
+                                       0xf9, 0x20, 0x6a, 0xa8, 0x50, 0x19, 0x2e};
+  rp_save_options save_options = {.struct_size = sizeof save_options};
+  rp_load_options load_options = {.struct_size = sizeof load_options};
+  rp_state* state = state_of((struct Contents*)contents, "three");
+  rp_save* saving = NULL;
+  rp_load* loading = NULL;
+  const void* bytes = dict;
+  size_t size = 1;
+  int64_t four[] = {-1, -1, -1, -1};
+  int32_t whole = 0;
+  EXPECT(rp_state_common(state, &bytes, &size) == RP_OK && bytes == NULL && size == 0);
+  EXPECT(rp_state_set_common(state, NULL, 4) == RP_USAGE);
+  EXPECT(rp_state_set_common(state, dict, sizeof dict) == RP_OK);
+  save_options.directory = "megatron";
+  EXPECT(rp_save_all(job, state, &save_options, &saving) == RP_OK);
+  rp_save_free(saving);
+  rp_state_free(state);
+  EXPECT(access("ckpt/megatron/common.pt", R_OK) == 0);
+  EXPECT(access("ckpt/megatron/metadata.json", R_OK) == 0);
+
+  EXPECT(rp_state_new(&state) == RP_OK && rp_dtype("int64", &whole) == RP_OK);
+  {
+    const int64_t words[] = {1, whole, RP_ANY_COPY,            1, 1, 4, RP_HOST, 0,
+                             (int64_t)(intptr_t)four, 0, 4};
+    EXPECT(rp_state_add_packed(state, words, sizeof words / sizeof words[0], "x", 1) == RP_OK);
+  }
+  EXPECT(rp_state_set_common(state, NULL, 0) == RP_OK);
+  load_options.directory = "megatron";
+  load_options.strictness = RP_RAISE_UNEXPECTED;
+  EXPECT(rp_load_all(job, state, &load_options, &loading, NULL) == RP_SHAPE_DRIFT);
+  EXPECT(rp_state_allow_other_shape(state, "y") == RP_NOT_FOUND);
+  EXPECT(rp_state_allow_other_shape(state, "x") == RP_OK);
+  EXPECT(rp_load_all(job, state, &load_options, &loading, NULL) == RP_OK);
+  EXPECT(four[2] == contents->a[2] && four[3] == -1);
+  EXPECT(rp_state_common(state, &bytes, &size) == RP_OK && size == sizeof dict);
+  EXPECT(memcmp(bytes, dict, size) == 0);
+  rp_load_free(loading);
+  rp_state_free(state);
+}
+
 int main(void) {
   struct Contents contents;
   rp_job* job = open_job();
@@ -355,6 +400,7 @@ int main(void) {
   EXPECT(access("ckpt/run/step-1", F_OK) != 0);
   load(job, &contents);
   load_nothing(job);
+  megatron(job, &contents);
   sizes();
   callbacks(state);
   fork_one(job, state);

@@ -7,7 +7,7 @@ import ctypes
 import io
 from array import array
 from dataclasses import dataclass, field
-from typing import Any, Mapping
+from typing import Any, Mapping, Optional
 
 import torch
 from torch.distributed.checkpoint import DefaultSavePlanner
@@ -101,6 +101,8 @@ class Parts:
     dtype: torch.dtype
     shape: torch.Size  #: of the whole
     boxes: list[tuple[torch.Size, torch.Tensor]] = field(default_factory=list)
+    replica: int = _c.ANY_COPY  #: of these boxes; ANY_COPY, or 0 on one of the ranks that have them
+    any_shape: bool = False  #: True if a load may find another shape, and fills what is stored
 
 
 class Leaves:
@@ -118,7 +120,7 @@ class Leaves:
             self._begin(key, value.dtype, shape, 1)
             self._part(key, [0] * len(shape), shape, value)
         elif type(value) is Parts:
-            self._begin(key, value.dtype, value.shape, len(value.boxes))
+            self._begin(key, value.dtype, value.shape, len(value.boxes), value.replica)
             for offset, box in value.boxes:
                 self._part(key, offset, box.shape, box)
         else:
@@ -134,14 +136,16 @@ class Leaves:
                 raise Error("UNSUPPORTED", f"a tensor of type {type(local).__name__}", key=key)
             self._part(key, chunk.offsets, chunk.sizes, local)
 
-    def _begin(self, key: str, dtype: torch.dtype, shape: Any, parts: int) -> None:
+    def _begin(
+        self, key: str, dtype: torch.dtype, shape: Any, parts: int, replica: int = _c.ANY_COPY
+    ) -> None:
         name = key.encode()
         self.keys.append(name)
         try:
             number = _dtypes.get(dtype) or number_of(dtype)
         except Error as error:
             raise Error(error.code, error.message, key=key) from None
-        self.words += (len(name), number, _c.ANY_COPY, len(shape), parts, *shape)
+        self.words += (len(name), number, replica, len(shape), parts, *shape)
 
     def _part(self, key: str, offset: Any, extent: Any, local: torch.Tensor) -> None:
         memory = _in_memory(local, key)
@@ -168,9 +172,15 @@ def pickled(value: Any) -> bytes:
 
 
 class State:
-    """A state of the engine, made of the leaves of a state dict."""
+    """A state of the engine, made of the leaves of a state dict, and of Megatron's common state."""
 
-    def __init__(self, leaves: Mapping[str, Any], paths: Mapping[str, tuple], objects: Mapping[str, bytes]):
+    def __init__(
+        self,
+        leaves: Mapping[str, Any],
+        paths: Mapping[str, tuple],
+        objects: Mapping[str, bytes],
+        common: Optional[bytes] = None,
+    ):
         self.handle = ctypes.c_void_p()
         self._lib = _c.library()
         _c.check(self._lib.rp_state_new(ctypes.byref(self.handle)))
@@ -189,6 +199,11 @@ class State:
                 )
             )
         self._set_paths(paths)
+        for key, value in leaves.items():
+            if type(value) is Parts and value.any_shape:
+                _c.check(self._lib.rp_state_allow_other_shape(self.handle, key.encode()))
+        if common is not None:
+            _c.check(self._lib.rp_state_set_common(self.handle, common, len(common)))
 
     def __del__(self) -> None:
         if self.handle:
@@ -196,13 +211,16 @@ class State:
 
     def bytes_of(self, key: str) -> bytes:
         """Returns bytes as added, or as replaced by a load."""
+        return self._given(self._lib.rp_state_bytes, key.encode())
+
+    def common(self) -> bytes:
+        """Returns the common state as set, or as replaced by a load."""
+        return self._given(self._lib.rp_state_common)
+
+    def _given(self, call: Any, *arguments: Any) -> bytes:
         start, size = ctypes.c_void_p(), ctypes.c_size_t()
-        _c.check(
-            self._lib.rp_state_bytes(
-                self.handle, key.encode(), ctypes.byref(start), ctypes.byref(size)
-            )
-        )
-        return ctypes.string_at(start, size.value)
+        _c.check(call(self.handle, *arguments, ctypes.byref(start), ctypes.byref(size)))
+        return ctypes.string_at(start, size.value) if size.value else b""
 
     def _pack(self, call: Any, words: list[int], texts: list[bytes]) -> None:
         numbers, text = array("q", words), b"".join(texts)

@@ -13,6 +13,7 @@
 
 #include "core/checkpoint/checkpoint.hpp"
 #include "core/format/bytes_item.hpp"
+#include "core/ports/whole_file.hpp"
 #include "reprise/reprise.hpp"
 #include "tests/contracts/temporary_directory.hpp"
 #include "tests/fixtures/complaint.hpp"
@@ -183,6 +184,64 @@ TEST_F(StateParts, without_a_common_state_the_directory_is_what_torch_writes) {
   for (const Entry& entry : job_.ports().store.list("run")) names.push_back(entry.name);
   EXPECT_THAT(names, testing::UnorderedElementsAre(".metadata", "__0_0.distcp"));
   EXPECT_EQ(read_common(job_, "run"), std::nullopt);
+}
+
+TEST_F(StateParts, a_common_state_of_bytes_is_stored_and_given_back_as_it_is) {
+  // A class that the engine does not know: as a value it could not be loaded.
+  const Bytes written = write_bytes_item(
+      Value(Dict{{"iteration", 3}, {"args", Object{.type = {"own", "Args"}, .args = {}}}}));
+  state_.common() = written;
+  save(job_, state_, {.directory = "run"});
+  EXPECT_EQ(read_all(job_.ports().store, "run/common.pt", 1U << 20U), written);
+  EXPECT_TRUE(job_.ports().store.stat("run/metadata.json"));
+
+  State into;
+  into.common() = Bytes{};
+  load(job_, into, {.directory = "run", .checksums = LoadChecksums::kVerified});
+  EXPECT_EQ(into.common(), Value(written));
+  State as_dict;
+  EXPECT_THAT(complaint([&] { load(job_, as_dict, {.directory = "run"}); }),
+              AllOf(HasSubstr("UNSUPPORTED"), HasSubstr("common.pt")));
+  into.common() = Bytes{};
+  EXPECT_THAT(complaint([&] { save(job_, into, {.directory = "other"}); }),
+              AllOf(HasSubstr("USAGE"), HasSubstr("no bytes")));
+}
+
+TEST_F(StateParts, common_state_that_is_an_object_is_given_back_as_it_is_stored) {
+  const Bytes written = write_bytes_item(Value(List{Dict{{"iteration", 3}}}));
+  state_.common() = NoneType{};
+  state_.add_bytes("common_state/shard_0_1", written);
+  save(job_, state_, {.directory = "run"});
+  State into;
+  into.common() = Bytes{};
+  load(job_, into, {.directory = "run"});
+  EXPECT_EQ(into.common(), Value(written));
+}
+
+TEST_F(StateParts, of_a_tensor_that_may_have_another_shape_what_is_stored_is_loaded) {
+  auto memory = counted(8);
+  add(state_, "w", {4, 2}, {{.offset = {0, 0}, .extent = {4, 2}, .data = memory.data()}});
+  save(job_, state_, {.directory = "run"});
+  const auto loaded = [&](const Dims& shape, const TensorPart& part) {
+    State into;
+    into.common() = NoneType{};
+    add(into, "w", shape, {part});
+    into.allow_other_shape("w");
+    return load(job_, into, {.directory = "run"}).elements;
+  };
+  std::vector<float> larger(4, -1);  // row 3, which is stored, and row 4, which is not
+  EXPECT_EQ(loaded({6, 2}, {.offset = {3, 0}, .extent = {2, 2}, .data = larger.data()}), 2U);
+  EXPECT_THAT(larger, ElementsAre(7, 8, -1, -1));
+  std::vector<float> smaller(2, -1);
+  EXPECT_EQ(loaded({2, 2}, {.offset = {1, 0}, .extent = {1, 2}, .data = smaller.data()}), 2U);
+  EXPECT_THAT(smaller, ElementsAre(3, 4));
+  std::vector<float> beyond(2, -1);
+  EXPECT_EQ(loaded({8, 2}, {.offset = {7, 0}, .extent = {1, 2}, .data = beyond.data()}), 0U);
+  EXPECT_THAT(beyond, ElementsAre(-1, -1));
+  std::vector<float> flat(8);
+  EXPECT_THAT(complaint([&] { loaded({8}, {.offset = {0}, .extent = {8}, .data = flat.data()}); }),
+              HasSubstr("SHAPE_DRIFT"));
+  EXPECT_THAT(complaint([&] { state_.allow_other_shape("other"); }), HasSubstr("NOT_FOUND"));
 }
 
 TEST_F(StateParts, paths_say_where_keys_belong) {
