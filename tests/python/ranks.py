@@ -20,9 +20,9 @@ def _rank(rank, size, meet, answers, function, arguments):
     dist.destroy_process_group()
 
 
-def run(size, function, *arguments, ends=None, timeout=120):
+def run(size, function, *arguments, ends=None, timeout=120, method="spawn"):
     """Returns what each rank returned. `ends` are the ranks that must end by themselves; by default all."""
-    context = mp.get_context("spawn")
+    context = mp.get_context(method)
     answers = context.SimpleQueue()
     with tempfile.TemporaryDirectory() as folder:
         meet = os.path.join(folder, "meet")
