@@ -7,7 +7,7 @@ readonly interop_earlier=(0.17.1 0.18.2)  # releases of Megatron-Core of which s
 readonly interop_not_run=3  # exit status if its requirements are not available here
 readonly interop_slow=build/interop-slow.txt  # what was not installed in time in this run of ./dev
 # What CI runs of the Python package: one process, and some of each kind of several.
-readonly interop_python_few='test_c test_one test_dcp.BitForBit test_dcp.Refusals test_dcp.Ranks test_ranks.Ranks.test_layouts_of_two_ranks test_ranks.Ranks.test_mistakes_of_one_rank test_ranks.Ranks.test_saves_in_two_threads'
+readonly interop_python_few='test_c test_one test_dcp.BitForBit test_dcp.Refusals test_dcp.Ranks test_ranks.Ranks.test_layouts_of_two_ranks test_ranks.Ranks.test_mistakes_of_one_rank test_ranks.Ranks.test_saves_in_two_threads test_megatron.Layouts test_megatron.Calls'
 # What CI asks of the newest releases: a case of each direction.
 readonly interop_few='torch writes (plain|fsdp2_model)|Reprise writes gpt-tiny fully_resh|Megatron writes (every_kind|its)'
 interop_why=""
@@ -212,6 +212,8 @@ interop_releases() {
   local env version broken=0
   interop_newest_environment || return
   env="$interop_env"
+  "$env/bin/python" -m pip install --quiet --disable-pip-version-check --no-compile --no-cache-dir \
+    -r tests/interop/requirements-titan.txt || { record 0 1 0; return 1; }
   interop_older || { say "interop: an earlier torch: $interop_why"; record 0 1 0; return 1; }
   interop_in "$env" || broken=1
   interop_on_release "$env/bin/python" || broken=1

@@ -23,7 +23,12 @@ from typing import Any, Callable, Iterator, Optional, Union
 
 import torch
 from megatron.core.dist_checkpointing import dict_utils, mapping, state_dict_utils, validation
-from megatron.core.dist_checkpointing.mapping import ShardedBase, ShardedObject, ShardedTensor, is_main_replica
+from megatron.core.dist_checkpointing.mapping import (
+    ShardedBase,
+    ShardedObject,
+    ShardedTensor,
+    is_main_replica,
+)
 from megatron.core.dist_checkpointing.strategies.async_utils import AsyncRequest
 from megatron.core.dist_checkpointing.strategies.torch import (
     TorchDistLoadShardedStrategy,
@@ -61,7 +66,8 @@ def save(
     content_metadata: Optional[dict] = None,
     **options: Any,
 ) -> Union[SaveResult, AsyncRequest]:
-    """Saves a sharded state dict, and returns when the checkpoint is committed and would survive a power cut.
+    """Saves a sharded state dict, and returns when the checkpoint is committed and would survive a power
+    cut.
 
     Args:
         sharded_state_dict: as ``dist_checkpointing.save`` takes it, and changes it. Of what is not sharded,
@@ -319,8 +325,9 @@ def _parts_of(tensors: dict[str, Parts], one: ShardedTensor, replica: int) -> Pa
     shape = torch.Size(one.global_shape)
     known = tensors.setdefault(one.key, Parts(one.dtype, shape, replica=replica))
     if (known.dtype, known.shape) != (one.dtype, shape):
-        what = f"this rank has it as {known.dtype} of {tuple(known.shape)} and as {one.dtype} of {tuple(shape)}"
-        raise Error("LAYOUT_MISMATCH", what, key=one.key)
+        first = f"{known.dtype} of {tuple(known.shape)}"
+        second = f"{one.dtype} of {tuple(shape)}"
+        raise Error("LAYOUT_MISMATCH", f"this rank has it as {first} and as {second}", key=one.key)
     return known
 
 
@@ -352,7 +359,8 @@ class _Wanted:
         memory = None if one.data is None else one.data.detach()
         if memory is None or one.allow_shape_mismatch:
             # What is not stored is 0. A load that fails must leave the tensor as it was.
-            memory = torch.zeros(one.local_shape, dtype=one.dtype, device="cpu")
+            device = "cpu" if one.data is None else one.data.device
+            memory = torch.zeros(one.local_shape, dtype=one.dtype, device=device)
             if one.data is not None:
                 self._copies.append((one.data.detach(), memory))
         self._data[id(one)] = memory if one.data is None else one.data.detach()
@@ -382,7 +390,7 @@ class _Wanted:
         return dict_utils.dict_list_map_outplace(value_of, stored)
 
     def mismatch(self, found: _Found) -> tuple[set[str], set[str]]:
-        """Returns the keys of what is stored and not wanted, and of what this rank wants and is not stored."""
+        """Returns the keys of what is stored and no rank wants, and of what this rank wants in vain."""
         own = {_name(one): one.key for one in dict_utils.nested_values(self._sharded)}
         missing = {name.partition("/shard_")[0] for name in found.not_requested} - {COMMON_KEY}
         return missing, {own[name] for name in found.not_stored if name in own}
@@ -415,6 +423,7 @@ class _Found:
 def _common_of(found: _Found) -> dict:
     content = found.state.common()
     if not content:
-        raise Error("NOT_STORED", "this is no checkpoint of Megatron-Core: it has no common state", file=found.path)
+        what = "this is no checkpoint of Megatron-Core: it has no common state"
+        raise Error("NOT_STORED", what, file=found.path)
     common = torch.load(io.BytesIO(content), map_location="cpu")
     return common[0] if isinstance(common, list) else common  # from 0.19 on it is an object

@@ -4,8 +4,8 @@
 
     config.checkpoint = reprise.titan.Manager.Config(enable=True, interval=500, async_mode="async")
 
-Files, keys and bytes are those of torchtitan's own manager, and each reads what the other wrote. For torchtitan
-0.2 there is ``reprise.torch.install()``.
+Files, keys and bytes are those of torchtitan's own manager, and each reads what the other wrote. For
+torchtitan 0.2 there is ``reprise.torch.install()``.
 """
 
 from __future__ import annotations
@@ -26,10 +26,11 @@ import reprise.torch as rt
 try:
     from torchtitan.components.checkpointer import CheckpointManager
     from torchtitan.components.checkpointer.base import MODEL
+    from torchtitan.tools import filesystem
 except ImportError as error:
     raise ImportError(
-        f"reprise.titan needs torchtitan 0.3 or later: {error}. With 0.2, call reprise.torch.install() first in "
-        "the training script: torchtitan's own manager then saves and loads with the engine"
+        f"reprise.titan needs torchtitan 0.3 or later: {error}. With 0.2, call reprise.torch.install() before "
+        "the training script imports torchtitan, whose own manager then saves and loads with the engine"
     ) from error
 
 __all__ = ["Manager"]
@@ -49,8 +50,8 @@ class Manager(CheckpointManager):
     class Config(CheckpointManager.Config):
         """That of torchtitan's manager.
 
-        async_mode: "disabled" saves before ``save`` returns. With any other, the state is copied while the next
-            step runs, up to ``maybe_wait_for_staging``, and written in the background; a later call of
+        async_mode: "disabled" saves before ``save`` returns. With any other, the state is copied while the
+            next step runs, up to ``maybe_wait_for_staging``, and written in the background; a later call of
             ``maybe_wait_for_staging``, ``save``, ``load`` or ``close`` commits it.
         checksums, check_updates: see ``reprise.torch.begin_save``.
         """
@@ -60,9 +61,15 @@ class Manager(CheckpointManager):
 
     def __init__(self, config: Config, **parts: Any) -> None:
         # Neither torchtitan's group for asynchronous saves nor its thread that removes checkpoints.
-        super().__init__(dataclasses.replace(config, async_mode="disabled", keep_latest_k=0), **parts)
+        others: dict[str, Any] = {"async_mode": "disabled", "keep_latest_k": 0}
+        super().__init__(dataclasses.replace(config, **others), **parts)
+        if not self.enable:
+            return
+        if filesystem.is_remote(self.folder):
+            raise rt.Error("UNSUPPORTED", "the engine saves to file systems alone", file=self.folder)
         self._in_background = config.async_mode != "disabled"
         self._checksums, self._check_updates = config.checksums, config.check_updates
+        self.save_future: Optional[rt.Saving] = None
         self._staging: Optional[rt.Saving] = None  # until its state has been copied
         self._newest = False
         self.keep_latest_k = config.keep_latest_k
@@ -117,8 +124,8 @@ class Manager(CheckpointManager):
         stored = Path(folder or self.folder)
         files = ".metadata", "model.safetensors.index.json"
         names = os.listdir(stored) if stored.is_dir() else []
-        steps = [int(name[5:]) for name in names if re.fullmatch(r"step-\d+", name)]
-        return max((step for step in steps if any((stored / f"step-{step}" / f).is_file() for f in files)), default=-1)
+        whole = [name for name in names if any((stored / name / file).is_file() for file in files)]
+        return max((int(name[5:]) for name in whole if re.fullmatch(r"step-\d+", name)), default=-1)
 
     def dcp_load(
         self, state_dict: dict[str, Any], checkpoint_id: str, from_hf: bool, from_quantized: bool
@@ -142,6 +149,7 @@ class Manager(CheckpointManager):
 
     def _wait_for_saving(self) -> None:
         saving, self.save_future, self._staging = self.save_future, None, None
+        assert saving is not None
         saving.finish()
 
     def _close(self) -> None:

@@ -5,6 +5,9 @@ import itertools
 import logging
 import os
 import pathlib
+import queue
+import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -12,14 +15,16 @@ import torch
 import torch.distributed as dist
 
 import ranks
-import reprise
 from states import differences, numbers
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PROGRAM = ROOT / "build" / "release" / "reprise"
 HAVE_MEGATRON = importlib.util.find_spec("megatron") is not None
 if HAVE_MEGATRON:
     logging.getLogger("megatron").setLevel(logging.CRITICAL)
     from megatron.core import dist_checkpointing
     from megatron.core.dist_checkpointing.mapping import ShardedObject, ShardedTensor
+    from megatron.core.dist_checkpointing.strategies import filesystem_async
     from megatron.core.dist_checkpointing.strategies.async_utils import AsyncCallsQueue
     from megatron.core.dist_checkpointing.strategies.fully_parallel import (
         FullyParallelLoadStrategyWrapper,
@@ -36,6 +41,8 @@ def run(size, function, *arguments):
 
 
 def stock_save(state, path):
+    # Otherwise Megatron-Core starts a process on each rank, which imports it once more.
+    filesystem_async._results_queue = queue.Queue()
     if dist.get_rank() == 0:
         os.makedirs(path, exist_ok=True)
     dist.barrier()
@@ -105,6 +112,16 @@ class Layouts(unittest.TestCase):
 
     def assert_same(self, found):
         self.assertEqual([one for of_rank in found for one in of_rank], [])
+
+    def test_both_ways_on_two_ranks(self):
+        run(2, saved, self.folder, Layout(tp=2), ["ours", "stock"])
+        if PROGRAM.exists():
+            ours, stock = (os.path.join(self.folder, name) for name in ("ours", "stock"))
+            for words in (["verify", ours], ["diff", ours, stock]):
+                said = subprocess.run([PROGRAM, *words], text=True, capture_output=True)
+                self.assertEqual(said.returncode, 0, said.stdout + said.stderr)
+        self.assert_same(run(2, loaded, self.folder, Layout(dp=2, ep=2), ["stock"], ["ours"]))
+        self.assert_same(run(2, loaded, self.folder, Layout(pp=2), ["ours"], ["stock"]))
 
     def test_both_ways_under_the_same_and_other_layouts(self):
         saves, loads = list(SAVES), list(LOADS)
@@ -182,15 +199,15 @@ def refusals(rank, size, folder):
 
 def iterations(rank, size, folder):
     """Saves three iterations in each way that runs in the background, and returns what is there."""
-    queue = AsyncCallsQueue()
+    calls = AsyncCallsQueue()
     state = simple(rank)
     saving = rm.begin_save(state, folder, step=1, keep=2)
     saving.before_update()
     state["w"].data.zero_()  # from now on it may change
     saving.finish()
     request = rm.save(simple(rank), folder, step=2, keep=2, async_sharded_save=True)
-    queue.schedule_async_request(request)
-    queue.maybe_finalize_async_calls(blocking=True)
+    calls.schedule_async_request(request)
+    calls.maybe_finalize_async_calls(blocking=True)
     rm.save({**simple(rank), "iteration": 30}, folder, step=3, keep=2)
     first = rm.load({"w": simple(rank)["w"]}, folder, step=2)
     assert torch.equal(first["w"], simple(rank)["w"].data)
@@ -210,10 +227,10 @@ def in_parallel(rank, size, folder, layout):
     strategy = rm.SaveStrategy()
     saves = FullyParallelSaveStrategyWrapper(strategy, dist.group.WORLD)
     later = {"async_strategy": "mcore"} if "async_strategy" in inspect.signature(dist_checkpointing.save).parameters else {}
-    queue = AsyncCallsQueue()
+    calls = AsyncCallsQueue()
     request = dist_checkpointing.save(Rank(layout, rank).state(), str(path), saves, async_sharded_save=True, **later)
-    queue.schedule_async_request(request)
-    queue.maybe_finalize_async_calls(blocking=True)
+    calls.schedule_async_request(request)
+    calls.maybe_finalize_async_calls(blocking=True)
     strategy = rm.LoadStrategy()
     loads = FullyParallelLoadStrategyWrapper(strategy, dist.group.WORLD, exchange_algo="gather_object")
     loaded = dist_checkpointing.load(Rank(layout, rank).blank(holes=False), str(path), loads)
@@ -249,6 +266,18 @@ class Calls(unittest.TestCase):
 
     def test_strategies_within_the_wrappers_that_share_the_work(self):
         self.assertEqual(self.run_ranks(2, in_parallel, Layout(dp=2, ep=2)), [(2, [])] * 2)
+
+
+@unittest.skipUnless(HAVE_MEGATRON, "megatron-core is not installed")
+class Example(unittest.TestCase):
+    def test_goes_on_at_another_number_of_ranks(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for size, last in ((2, 25), (4, 40)):
+                command = [sys.executable, "-W", "ignore", "-m", "torch.distributed.run", "--standalone"]
+                command += [f"--nproc-per-node={size}", str(ROOT / "examples/python/megatron_core.py"), folder, str(last)]
+                ran = subprocess.run(command, text=True, capture_output=True, timeout=300)
+                self.assertEqual((ran.stdout, ran.returncode), (f"iteration {last}: {last}\n", 0), ran.stderr)
+            self.assertEqual(pathlib.Path(folder, "latest_checkpointed_iteration.txt").read_text(), "40")
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import tempfile
 import unittest
 
 import ranks
+import reprise
 from states import differences
 
 HAVE_TITAN = importlib.util.find_spec("torchtitan") is not None
@@ -16,6 +17,7 @@ if HAVE_TITAN:
     logging.disable(logging.WARNING)
     import titan_job
     from torchtitan.components.checkpointer import CheckpointManager
+    from torchtitan.config import ConfigManager
 
     import reprise.titan
 
@@ -98,8 +100,26 @@ class Trainers(unittest.TestCase):
     def test_keeps_as_many_as_it_should_and_passes_over_a_damaged_one(self):
         self.assertEqual(self.run_ranks(kept), [(["step-6", "step-7"], True, 6)] * 2)
 
+    def test_a_remote_folder_is_refused(self):
+        config = manager("ours", folder="gs://bucket/run")
+        parts = dict.fromkeys(["dataloader", "optimizers", "lr_schedulers", "sd_adapter"])
+        with self.assertRaises(reprise.Error) as caught:
+            config.build(model_parts=[], states={}, **parts)
+        self.assertEqual((caught.exception.code, caught.exception.file), ("UNSUPPORTED", "gs://bucket/run"))
+
     def test_a_rank_that_fails_does_not_wait_for_the_others(self):
         self.assertEqual(self.run_ranks(failing), [False, False])
+
+
+@unittest.skipUnless(HAVE_TITAN, "torchtitan is not installed")
+class Example(unittest.TestCase):
+    def test_torchtitan_finds_the_configuration(self):
+        sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "examples" / "python"))
+        self.addCleanup(sys.path.pop, 0)
+        words = ["--module", "torchtitan_config", "--config", "llama3_8b", "--checkpoint.interval", "50"]
+        checkpoint = ConfigManager().parse_args(words).checkpoint
+        self.assertIs(type(checkpoint), reprise.titan.Manager.Config)
+        self.assertEqual((checkpoint.interval, checkpoint.keep_latest_k, checkpoint.async_mode), (50, 3, "async"))
 
 
 class OtherReleases(unittest.TestCase):
