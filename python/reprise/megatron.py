@@ -14,7 +14,6 @@ Megatron-Core 0.16 or later. Calls are collective over all ranks.
 
 from __future__ import annotations
 
-import ctypes
 import io
 import logging
 import os
@@ -42,7 +41,7 @@ from reprise import _c
 from reprise.errors import Error
 from reprise.torch.describe import Parts, State, pickled
 from reprise.torch.job import Job, interruptible, job_of
-from reprise.torch.loading import NOT_LOADED
+from reprise.torch.loading import NOT_LOADED, filled
 from reprise.torch.saving import SaveResult, Saving, begun, engine_path, options_of
 
 __all__ = ["Error", "LoadStrategy", "SaveResult", "SaveStrategy", "Saving", "begin_save", "load", "save"]
@@ -404,20 +403,14 @@ class _Found:
     """A load. Collective."""
 
     def __init__(self, job: Job, state: State, options: _c.LoadOptions) -> None:
-        lib, handle, found = _c.library(), ctypes.c_void_p(), _c.LoadResult()
-        _c.check(
-            lib.rp_load_all(
-                job.handle, state.handle, ctypes.byref(options), ctypes.byref(handle), ctypes.byref(found)
-            )
-        )
         self.state = state
-        self.path = os.path.join("/", os.fsdecode(found.directory))
-        self.not_stored = set(_c.texts(found.not_stored, found.not_stored_count))
-        self.not_requested = set(_c.texts(found.not_requested, found.not_requested_count))
-        if job.fabric is None or job.fabric.rank == 0:
-            for damaged in _c.texts(found.fell_back_from, found.fell_back_from_count):
-                _log.warning("passed over %s", damaged)
-        lib.rp_load_free(handle)
+        with filled(job, state, options) as found:
+            self.path = os.path.join("/", os.fsdecode(found.directory))
+            self.not_stored = set(_c.texts(found.not_stored, found.not_stored_count))
+            self.not_requested = set(_c.texts(found.not_requested, found.not_requested_count))
+            fell_back_from = _c.texts(found.fell_back_from, found.fell_back_from_count)
+        for damaged in fell_back_from if _leads() else ():
+            _log.warning("passed over %s", damaged)
 
 
 def _common_of(found: _Found) -> dict:
