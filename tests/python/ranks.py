@@ -1,4 +1,5 @@
 """Runs a function on several ranks, which are processes over gloo."""
+import importlib
 import os
 import tempfile
 import traceback
@@ -13,6 +14,9 @@ def _rank(rank, size, meet, answers, function, arguments):
     os.environ.update(RANK=str(rank), WORLD_SIZE=str(size), LOCAL_RANK=str(rank))
     dist.init_process_group("gloo", init_method=f"file://{meet}", rank=rank, world_size=size)
     try:
+        if isinstance(function, str):
+            module, _, name = function.partition(":")
+            function = getattr(importlib.import_module(module), name)
         answers.put((rank, function(rank, size, *arguments), None))
     except BaseException:
         answers.put((rank, None, traceback.format_exc()))
@@ -20,9 +24,14 @@ def _rank(rank, size, meet, answers, function, arguments):
     dist.destroy_process_group()
 
 
-def run(size, function, *arguments, ends=None, timeout=120, method="spawn"):
-    """Returns what each rank returned. `ends` are the ranks that must end by themselves; by default all."""
-    context = mp.get_context(method)
+def run(size, function, *arguments, ends=None, timeout=120):
+    """Returns what each rank returned. `ends` are the ranks that must end by themselves; by default all.
+
+    A function that is named, as "module:function", is one of a module that takes seconds to import, or changes torch:
+    a process of its own has imported it, and the ranks are forked from that.
+    """
+    context = mp.get_context("forkserver" if isinstance(function, str) else "spawn")
+    context.set_forkserver_preload(["megatron_ranks", "titan_job"])
     answers = context.SimpleQueue()
     with tempfile.TemporaryDirectory() as folder:
         meet = os.path.join(folder, "meet")

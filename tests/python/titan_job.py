@@ -1,5 +1,10 @@
-"""torchtitan's own Trainer on the CPU, with a small model and tokens that follow from their position."""
+"""torchtitan's own Trainer on the CPU, with a small model and tokens that follow from their position, and what its
+ranks do in the tests. Importing this changes torch, so it is for processes of their own."""
 import copy
+import logging
+import os
+import pathlib
+import sys
 import types
 from dataclasses import dataclass
 
@@ -18,17 +23,23 @@ for name, answer in {
         setattr(torch.cpu, name, lambda *_, answer=answer: answer)
 
 from torch.distributed.fsdp import fully_shard
+from torchtitan.components.checkpointer import CheckpointManager
 from torchtitan.components.dataloader import ParallelAwareDataloader
 from torchtitan.components.loss import CrossEntropyLoss
 from torchtitan.components.metrics import MetricsProcessor
 from torchtitan.components.optimizer import LRSchedulersContainer, default_adamw
 from torchtitan.components.tokenizer import BaseTokenizer
-from torchtitan.config import DebugConfig, TrainingConfig
+from torchtitan.config import ConfigManager, DebugConfig, TrainingConfig
 from torchtitan.distributed import utils as dist_utils
 from torchtitan.protocols.model import BaseModel
 from torchtitan.protocols.model_spec import ModelSpec
 from torchtitan.protocols.module import Module
 from torchtitan.trainer import Trainer
+
+import reprise.titan
+from states import differences
+
+logging.disable(logging.WARNING)
 
 dist_utils.set_pg_timeouts = lambda **_: None  # its barrier names a device
 
@@ -145,3 +156,75 @@ def content(trainer):
         "loader": trainer.dataloader.state_dict(),
         "trainer": trainer.state_dict(),
     }
+
+
+def manager(kind, **options):
+    options = dict(enable=True, interval=2, last_save_model_only=False, **options)
+    if kind == "stock":
+        return CheckpointManager.Config(**options)
+    return reprise.titan.Manager.Config(async_mode="async" if kind == "async" else "disabled", **options)
+
+
+def trained(folder, checkpoint, steps):
+    one = trainer(folder, checkpoint, steps)
+    one.train()
+    one.close()
+    return content(one)
+
+
+def resumed(rank, size, folder, saver, loader):
+    """Returns where trainers that were stopped after step 3 and started again differ from one that was not."""
+    straight = trained(os.path.join(folder, "straight"), manager("ours"), 5)
+    stopped = os.path.join(folder, "stopped")
+    trained(stopped, manager(saver), 3)
+    found = []
+    for step in (3, 2):  # saved at the end, and in between
+        again = trained(stopped, manager(loader, load_step=step), 5)
+        found += [f"{saver} to {loader} from step {step}: {one}" for one in differences(straight, again)]
+    return found
+
+
+def kept(rank, size, folder):
+    """Returns what is stored after seven steps, and the step that is loaded if the newest is damaged."""
+    trained(folder, manager("async", keep_latest_k=2), 7)
+    names = sorted(name for name in os.listdir(os.path.join(folder, "checkpoint")) if name[0] != ".")
+    newest = pathlib.Path(folder, "checkpoint", "step-7", f"__{rank}_0.distcp")
+    content = newest.read_bytes()
+    newest.write_bytes(content[: len(content) // 2] + bytes(len(content) - len(content) // 2))
+    if rank == 0:  # as a save that was killed leaves it
+        rest = pathlib.Path(folder, "checkpoint", "step-9.saving-0123")
+        rest.mkdir()
+        (rest / ".metadata").write_bytes(b"")
+    again = trainer(folder, manager("ours"), 7)
+    found = again.checkpointer.load()
+    again.close()
+    return names, found, again.step
+
+
+def failing(rank, size, folder):
+    """Rank 0 fails while a save is in flight, and must close without the others."""
+    one = trainer(folder, manager("async"), 9)
+    one.checkpointer.save(2)
+    try:
+        if rank == 0:
+            raise ValueError("as a training step might")
+    except ValueError:
+        one.close()
+    return os.path.exists(os.path.join(folder, "checkpoint", "step-2"))
+
+
+def remote(rank, size):
+    """Returns how a folder that is no path is refused."""
+    parts = dict.fromkeys(["dataloader", "optimizers", "lr_schedulers", "sd_adapter"])
+    try:
+        manager("ours", folder="gs://bucket/run").build(model_parts=[], states={}, **parts)
+    except reprise.Error as error:
+        return error.code, error.file
+
+
+def configured(rank, size, examples):
+    """Returns what torchtitan makes of the example's configuration."""
+    sys.path.insert(0, examples)
+    words = ["--module", "torchtitan_config", "--config", "llama3_8b", "--checkpoint.interval", "50"]
+    found = ConfigManager().parse_args(words).checkpoint
+    return type(found) is reprise.titan.Manager.Config, found.interval, found.keep_latest_k, found.async_mode
