@@ -6,7 +6,7 @@
 
 set(_layers ${REPRISE_LAYERS})
 list(FILTER _layers INCLUDE REGEX "^core/")
-list(FILTER _layers EXCLUDE REGEX "^core/(c|adapters/(mpi|cuda|nccl))$")
+list(FILTER _layers EXCLUDE REGEX "^core/(c|c/cuda|adapters/(mpi|cuda|nccl))$")
 if(NOT core/adapters/local IN_LIST _layers OR NOT core/api IN_LIST _layers)
   return()
 endif()

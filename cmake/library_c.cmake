@@ -22,7 +22,27 @@ target_link_options(reprise_library_c PRIVATE
   LINKER:--as-needed LINKER:--gc-sections -static-libstdc++ -static-libgcc)
 target_include_directories(reprise_library_c INTERFACE ${CMAKE_CURRENT_SOURCE_DIR}/include)
 add_dependencies(reprise_libraries reprise_library_c)
+set(_libraries_c reprise_library_c)
+
+# Builds libreprise_c_cuda.so, which that library opens for CUDA devices: the adapter, its kernels and
+# CUDA's runtime. Only functions of C cross the border, so another compiler may build it. Archives
+# supply what it needs and no more.
+if(REPRISE_HAVE_CUDA AND TARGET reprise_core_c_cuda)
+  _reprise_shared(reprise_library_c_cuda reprise_c_cuda $<TARGET_OBJECTS:reprise_core_c_cuda>)
+  target_link_libraries(reprise_library_c_cuda PRIVATE
+    reprise_core_adapters_cuda reprise_core_adapters_posix reprise_core_ports reprise_core_state
+    reprise_core_geometry reprise_core_base)
+  if(REPRISE_ARCHIVE_xxhash)
+    target_link_libraries(reprise_library_c_cuda PRIVATE ${REPRISE_ARCHIVE_xxhash})
+  endif()
+  target_link_libraries(reprise_library_c_cuda PRIVATE reprise_dep_cuda)
+  target_link_options(reprise_library_c_cuda PRIVATE
+    LINKER:--as-needed LINKER:--gc-sections -static-libstdc++ -static-libgcc)
+  set_target_properties(reprise_library_c_cuda PROPERTIES LINKER_LANGUAGE CXX)
+  add_dependencies(reprise_libraries reprise_library_c_cuda)
+  list(APPEND _libraries_c reprise_library_c_cuda)
+endif()
 
 if(REPRISE_INSTALL)
-  install(TARGETS reprise_library_c LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library)
+  install(TARGETS ${_libraries_c} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library)
 endif()

@@ -67,6 +67,34 @@ target_compile_options(test_models_nccl PRIVATE -O1)
 set(_nccl_once NcclModel.*:*FailingNcclCalls*)
 _reprise_add_model_tests(test_models_nccl "${_nccl_once}")
 
+if(TARGET reprise_library_c)
+  # What the C interface opens for a CUDA device, over the model, which it exports, too.
+  file(GLOB _table CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/core/c/cuda/*.cpp)
+  reprise_model_units("${_cuda_adapter};${_table}" _units)
+  add_library(reprise_library_c_cuda_model SHARED ${_units} ${_cuda_model})
+  target_include_directories(reprise_library_c_cuda_model BEFORE PRIVATE ${_models}/cuda/vendor)
+  target_compile_definitions(reprise_library_c_cuda_model PRIVATE REPRISE_VERSION="${PROJECT_VERSION}")
+  target_link_libraries(reprise_library_c_cuda_model PRIVATE
+    reprise_options reprise_core_adapters_posix reprise_sim_fibers)
+  target_compile_options(reprise_library_c_cuda_model PRIVATE -O1)
+  # Calls the model also in a process that has loaded CUDA's own runtime, as torch does.
+  target_link_options(reprise_library_c_cuda_model PRIVATE LINKER:-Bsymbolic)
+  set_target_properties(reprise_library_c_cuda_model PROPERTIES
+    OUTPUT_NAME reprise_c_cuda_model LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
+
+  file(GLOB _c_tests CONFIGURE_DEPENDS ${_models}/c/*_test.cpp)
+  add_executable(test_models_c ${_c_tests} ${_models}/cuda/main.cpp)
+  target_include_directories(test_models_c BEFORE PRIVATE ${_models}/cuda/vendor)
+  target_compile_definitions(test_models_c PRIVATE REPRISE_VERSION="${PROJECT_VERSION}"
+    REPRISE_CC="${CMAKE_C_COMPILER}" REPRISE_BUILD_DIR="${CMAKE_BINARY_DIR}"
+    REPRISE_MODEL_FILE="$<TARGET_FILE:reprise_library_c_cuda_model>")
+  target_link_libraries(test_models_c PRIVATE reprise_library_c_cuda_model reprise_library_c
+    reprise_options GTest::gtest GTest::gmock reprise_core_base)
+  target_compile_options(test_models_c PRIVATE -O1)
+  _reprise_add_model_tests(test_models_c OpenedFile.*)
+  set_property(GLOBAL APPEND_STRING PROPERTY REPRISE_TEST_LIST "test_models_c\n")
+endif()
+
 include(removed_calls)
 reprise_removed_calls(test_models tests/models/cuda/removed_calls.tsv ${_models_once} core/adapters/cuda)
 reprise_removed_calls(test_models_nccl tests/models/nccl/removed_calls.tsv ${_nccl_once} core/adapters/nccl)

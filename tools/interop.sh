@@ -7,7 +7,7 @@ readonly interop_earlier=(0.17.1 0.18.2)  # releases of Megatron-Core of which s
 readonly interop_not_run=3  # exit status if its requirements are not available here
 readonly interop_slow=build/interop-slow.txt  # what was not installed in time in this run of ./dev
 # What CI runs of the Python package: one process, and some of each kind of several.
-readonly interop_python_few='test_c test_one test_dcp.BitForBit test_dcp.Refusals test_dcp.Ranks test_ranks.Ranks.test_layouts_of_two_ranks test_ranks.Ranks.test_mistakes_of_one_rank test_ranks.Ranks.test_saves_in_two_threads test_megatron.Layouts test_megatron.Calls'
+readonly interop_python_few='test_c test_one test_cuda.OnTheModel.test_saves_and_loads_both_ways_with_torch_on_the_cpu test_cuda.OnTheModel.test_calls_are_in_order_with_the_stream_of_torch test_cuda.OnThisMachine test_dcp.BitForBit test_dcp.Refusals test_dcp.Ranks test_ranks.Ranks.test_layouts_of_two_ranks test_ranks.Ranks.test_mistakes_of_one_rank test_ranks.Ranks.test_saves_in_two_threads test_megatron.Layouts test_megatron.Calls'
 # What CI asks of the newest releases: a case of each direction.
 readonly interop_few='torch writes (plain|fsdp2_model)|Reprise writes gpt-tiny fully_resh|Megatron writes (every_kind|its)'
 interop_why=""
@@ -86,7 +86,7 @@ interop_older() {
 interop_cases() {
   local env="$1" log=build/log/interop.log began=$SECONDS passed failed skipped rc
   shift
-  build_for_tests release reprise reprise_library_c || return 1
+  build_for_tests release reprise reprise_library_c reprise_library_c_cuda_model || return 1
   step "torch, Megatron-Core and Reprise read each other, in $env"
   "$env/bin/python" tests/interop/interop.py --reprise build/release/reprise "$@" 2>&1 | tee "$log"
   rc=${PIPESTATUS[0]}

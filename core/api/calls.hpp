@@ -21,6 +21,10 @@ Job job_over(const Ports& ports, std::shared_ptr<Communicator> group,
              std::shared_ptr<JobMemory> memory = std::make_shared<JobMemory>(),
              JobSeams seams = {});
 
+/// Returns a job of the same ranks with the same memory, whose tensors are on another device. Saves
+/// that `job` has begun keep the device before. Not collective.
+Job with_device(const Job& job, std::shared_ptr<Device> device);
+
 /// The same as begin_save() of the public header.
 SaveInFlight begin_save(Job& job, const StateDict& state, const SaveOptions& options);
 

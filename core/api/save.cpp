@@ -235,4 +235,10 @@ Job job_over(const Ports& ports, std::shared_ptr<Communicator> group,
                                                             .seams = seams}));
 }
 
+Job with_device(const Job& job, std::shared_ptr<Device> device) {
+  JobState other = *JobAccess::state(job);
+  other.own.device = std::move(device);
+  return JobAccess::job(std::make_shared<JobState>(std::move(other)));
+}
+
 }  // namespace reprise

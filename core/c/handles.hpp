@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <vector>
@@ -31,11 +32,19 @@ struct KeptSave {
   std::vector<rp_unequal_copy> unequal;
 };
 
+/// What the devices of a job are made with.
+struct DeviceChoice {
+  std::string cuda_file;  ///< empty: the one beside this library
+  std::chrono::nanoseconds deadline;
+};
+
 }  // namespace reprise::c
 
 struct rp_job : reprise::c::OwnedByProcess {
-  explicit rp_job(reprise::Job opened) : job(std::move(opened)) {}
+  rp_job(reprise::Job opened, reprise::c::DeviceChoice choice)
+      : job(std::move(opened)), devices(std::move(choice)) {}
   reprise::Job job;
+  reprise::c::DeviceChoice devices;
 };
 
 struct rp_state : reprise::c::OwnedByProcess {

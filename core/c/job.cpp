@@ -2,9 +2,12 @@
 #include <memory>
 #include <utility>
 
+#include "core/adapters/posix/host_device.hpp"
+#include "core/api/calls.hpp"
 #include "core/c/callback_fabric.hpp"
 #include "core/c/handles.hpp"
 #include "core/c/last_error.hpp"
+#include "core/c/opened_device.hpp"
 #include "reprise/socket.hpp"
 
 namespace reprise::c {
@@ -17,10 +20,14 @@ std::chrono::nanoseconds span_or(std::int64_t ns, std::chrono::nanoseconds other
   return ns == 0 ? otherwise : std::chrono::nanoseconds(ns);
 }
 
+/// Returns a device by its number in the C interface.
+std::shared_ptr<Device> device_numbered(std::int32_t number, const DeviceChoice& choice) {
+  if (number < 0) refuse(Code::kUsage, "device: " + std::to_string(number) + " is none");
+  if (number == 0) return std::make_shared<HostDevice>("host", 0);
+  return opened_cuda_device(choice.cuda_file, number - 1, choice.deadline);
+}
+
 JobOptions job_options_of(const rp_job_options& given) {
-  if (given.device != 0) {
-    refuse(Code::kUnsupported, "device: this version reads and writes memory of the CPU alone");
-  }
   JobOptions options;
   options.deadline = span_or(given.deadline_ns, options.deadline, "deadline_ns");
   if (given.threads != 0) options.threads = given.threads;
@@ -61,10 +68,18 @@ SocketOptions socket_options_of(const rp_job_options& given) {
   return options;
 }
 
+/// Returns what the devices of a job need. The other ranks are to hear that a device did not
+/// answer, so its deadline comes before the job's.
+DeviceChoice device_choice_of(const rp_job_options& given) {
+  return {.cuda_file = text_or(given.cuda_library, ""),
+          .deadline = job_options_of(given).deadline / 2};
+}
+
 Job opened(rp_job_options given) {
   const std::string root = required(given.root, "root");
   if (given.size == 0) given.size = 1;
-  const JobOptions options = job_options_of(given);
+  JobOptions options = job_options_of(given);
+  options.device = device_numbered(given.device, device_choice_of(given));
   switch (given.fabric) {
     case RP_ALONE:
       if (given.size != 1) refuse(Code::kUsage, "size: several ranks need a fabric");
@@ -93,7 +108,16 @@ std::int32_t rp_job_open(const rp_job_options* options, rp_job** job) {
   return guarded([&] {
     require(job, "job");
     *job = nullptr;
-    *job = std::make_unique<rp_job>(opened(taken(options, "options"))).release();
+    const rp_job_options given = taken(options, "options");
+    *job = std::make_unique<rp_job>(opened(given), device_choice_of(given)).release();
+  });
+}
+
+std::int32_t rp_job_use_device(rp_job* job, std::int32_t device) {
+  using namespace reprise::c;
+  return guarded([&] {
+    rp_job& ours = own(job, "job");
+    ours.job = with_device(ours.job, device_numbered(device, ours.devices));
   });
 }
 

@@ -11,9 +11,10 @@ void require_reach(const Device& device, const StateDict& state) {
       if (memory.kind == MemoryKind::kHost || piece.box.empty() || device.reaches(memory.data))
         continue;
       throw Error(Code::kUnsupported,
-                  "the tensor is in host memory that device " + device.name() +
-                      " can't copy from; put it on the device or into pinned memory, or declare "
-                      "that it is in host memory (TensorPart::memory)",
+                  "the tensor is in memory that device " + device.name() +
+                      " can't copy from, such as that of the host or of another device; put it on "
+                      "the device or into pinned memory, or declare that it is in host memory "
+                      "(TensorPart::memory)",
                   {.key = leaf.key});
     }
   }

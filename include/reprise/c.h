@@ -129,7 +129,7 @@ enum rp_fabric {
 
 /* Whose memory it is. */
 enum rp_memory {
-  RP_DEVICE = 0, /* the job's device */
+  RP_DEVICE = 0, /* the job's device, which may be the CPU */
   RP_HOST = 1    /* the CPU */
 };
 
@@ -138,7 +138,7 @@ typedef struct rp_job_options {
   const char* root;    /* checkpoints are below this directory, which need not exist yet */
   int64_t deadline_ns; /* longest wait for other ranks in one collective call; 0: 30 minutes */
   int32_t threads;     /* that write; 0: one */
-  int32_t device;      /* 0: the CPU; all else is UNSUPPORTED in this version */
+  int32_t device;      /* 0: the CPU; n + 1: CUDA device n, see rp_job_use_device */
   int32_t fabric;      /* rp_fabric */
   int32_t rank;        /* of this process, if `fabric` is not RP_ALONE */
   int32_t size;        /* number of ranks; 0: one */
@@ -167,10 +167,23 @@ typedef struct rp_job_options {
   /* Looks for the text under a key. Returns 0 and sets *value, which stays valid until the next
    * callback; sets it to NULL if the key is not there yet. Anything but 0 gives up. */
   int32_t (*get)(void* context, const char* key, const char** value);
+
+  const char* cuda_library; /* file with the code for CUDA; NULL: libreprise_c_cuda.so beside this
+                               library. Since version 2 */
 } rp_job_options;
 
 /* Opens a job, collectively over its ranks, and sets *job. */
 RP_EXPORT int32_t rp_job_open(const rp_job_options* options, rp_job** job);
+/* Says on which device tensors with RP_DEVICE memory are from now on, by the number that
+ * rp_job_options.device takes. Saves that have begun keep the one before. Not collective: each rank
+ * has a device of its own, and may choose it when its first tensor there comes. The code for CUDA is
+ * in a file of its own, which is opened when it is first needed. UNSUPPORTED, with what to do, if
+ * that can't be opened or is of another version, if the driver is missing or too old, or if there is
+ * no such device; the job then keeps the one before. Tensors that are not in memory of the device,
+ * nor pinned, are refused with UNSUPPORTED and their key, unless they are said to be in RP_HOST
+ * memory. A call that waits for the device for longer than half of deadline_ns fails with DEADLINE,
+ * and so do all later ones. Since version 2. */
+RP_EXPORT int32_t rp_job_use_device(rp_job* job, int32_t device);
 /* Frees a job. Its saves in flight go on. */
 RP_EXPORT void rp_job_free(rp_job* job);
 
@@ -286,7 +299,8 @@ typedef struct rp_save_options {
   const char* structure;  /* NULL: "state"; "": no plan is kept */
   int32_t refuse_unequal; /* not 0: COMMON_STATE_DIVERGES if copies differ */
   int32_t compare_tensors; /* not 0: copies of tensors are compared, not only those of bytes */
-  void* stream;           /* of the job's device; NULL: the device's own */
+  void* stream; /* a cudaStream_t of the job's device, on which the state is computed; NULL: the
+                   legacy default stream */
 } rp_save_options;
 
 /* Bytes, or a box of a tensor, of which ranks hold copies that are not the same. Without a size of
@@ -368,7 +382,7 @@ typedef struct rp_load_options {
   int32_t if_any;           /* not 0: no error if nothing was ever committed (load_if_any) */
   int32_t unused;
   uint64_t staging_bytes;   /* 0: the default */
-  void* stream;             /* of the job's device; NULL: the device's own */
+  void* stream;             /* as in rp_save_options; what it gets next runs after the load */
 } rp_load_options;
 
 /* LoadResult of reprise/load.hpp. */

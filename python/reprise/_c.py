@@ -15,7 +15,7 @@ LIBRARY_NAME = "libreprise_c.so"
 ANY_COPY = -1
 
 ALONE, CALLBACKS = 0, 1
-HOST = 1
+DEVICE, HOST = 0, 1
 WHEN_QUEUED = 1
 CHECKSUMS = {"crc32": 0, "none": 1, "crc32+sha256": 2}
 READ_BACK = {"before_older_goes": 0, "always": 1, "never": 2}
@@ -71,6 +71,7 @@ class JobOptions(Sized):
         ("meet_deadline_ns", c_int64),
         ("put", Put),
         ("get", Get),
+        ("cuda_library", c_char_p),
     ]
 
 
@@ -189,6 +190,7 @@ _CALLS = {
     "rp_gathered_put": (c_int32, [c_void_p, c_size_t, c_char_p, c_size_t]),
     "rp_gathered_fail": (c_int32, [c_void_p, c_int32, c_char_p]),
     "rp_job_open": (c_int32, [POINTER(JobOptions), _HANDLE]),
+    "rp_job_use_device": (c_int32, [c_void_p, c_int32]),
     "rp_job_free": (None, [c_void_p]),
     "rp_state_new": (c_int32, [_HANDLE]),
     "rp_state_free": (None, [c_void_p]),

@@ -2,6 +2,8 @@
 // in C that uses it.
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <set>
 #include <string>
 
@@ -19,6 +21,7 @@ using testing::HasSubstr;
 using testing::Not;
 
 const std::string kLibrary = REPRISE_LIBRARY_C_FILE;
+const std::string kCudaFile = REPRISE_LIBRARY_C_CUDA_FILE;
 const std::string kFolder = REPRISE_SOURCE_DIR "/tests/c_abi";
 const std::string kWarnings =
     " -Wall -Wextra -Wpedantic -Werror -I " REPRISE_SOURCE_DIR "/include ";
@@ -108,6 +111,23 @@ TEST(Library, needs_no_other_library_of_reprise_and_no_runtime_of_cpp) {
   ASSERT_TRUE(needed.ok) << needed;
   EXPECT_THAT(needed.text, Not(HasSubstr("reprise")));
   EXPECT_THAT(needed.text, Not(HasSubstr("stdc++")));
+}
+
+TEST(CudaFile, exports_one_function_and_needs_neither_the_driver_nor_a_runtime) {
+  if (kCudaFile.empty()) GTEST_SKIP() << "built without CUDA";
+  const Said names = shell("nm -D --defined-only " + kCudaFile);
+  EXPECT_THAT(names.text, testing::EndsWith(" T reprise_c_cuda_table\n"));
+  EXPECT_EQ(std::count(names.text.begin(), names.text.end(), '\n'), 1) << names;
+  const Said needed = shell("readelf -d " + kCudaFile + " | grep NEEDED");
+  ASSERT_TRUE(needed.ok) << needed;
+  for (const char* other : {"cuda", "cudart", "reprise", "stdc++", "crypto", "xxhash"}) {
+    EXPECT_THAT(needed.text, Not(HasSubstr(other)));
+  }
+}
+
+TEST(CudaFile, is_at_most_3_mib) {
+  if (kCudaFile.empty()) GTEST_SKIP() << "built without CUDA";
+  EXPECT_LT(std::filesystem::file_size(kCudaFile), 3U << 20U) << "is its code compressed?";
 }
 
 TEST(Program, in_c99_saves_and_loads) {

@@ -180,7 +180,9 @@ static void sizes(void) {
   EXPECT(rp_job_open(&later.known, &job) == RP_USAGE);
   later.known.threads = 1;
   later.known.device = 1;
+  later.known.cuda_library = "/nowhere/cuda.so";
   EXPECT(rp_job_open(&later.known, &job) == RP_UNSUPPORTED);
+  EXPECT(strstr(rp_last_error()->message, "/nowhere/cuda.so") != NULL);
 }
 
 /* Gathers for the only rank of a job; `context` counts the calls, and 100 calls are too many. */

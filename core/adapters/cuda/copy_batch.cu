@@ -1,5 +1,4 @@
 #include "core/adapters/cuda/copy_batch.hpp"
-#include "core/adapters/cuda/cuda_info.hpp"
 #include "core/adapters/cuda/launch.cuh"
 
 namespace reprise {
@@ -14,8 +13,7 @@ constexpr std::int64_t kCopyBlocks = 64;
 void load_copy_kernel(int device) {
   const CudaScope scope(device);
   cudaFuncAttributes attributes = {};
-  check_cuda(cudaFuncGetAttributes(&attributes, for_each_index<CopyParameters>),
-             "code for " + capability_of(device));
+  check_cuda_code(cudaFuncGetAttributes(&attributes, for_each_index<CopyParameters>), device);
 }
 
 void queue_copies(CudaStreamRef stream, const CopyParameters& table, std::int64_t parts) {

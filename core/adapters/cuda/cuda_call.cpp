@@ -1,7 +1,9 @@
 #include "core/adapters/cuda/cuda_call.hpp"
 
 #include <sstream>
+#include <string>
 
+#include "core/adapters/cuda/cuda_info.hpp"
 #include "reprise/error.hpp"
 
 namespace reprise {
@@ -30,7 +32,7 @@ Code code_of(cudaError_t result) {
 
 }  // namespace
 
-void cuda_failed(cudaError_t result, std::string_view what) {
+void cuda_failed(cudaError_t result, const char* what) {
   // Clears the error, which a later launch would otherwise report. An unrecoverable error stays.
   static_cast<void>(cudaGetLastError());
   std::ostringstream text;
@@ -39,6 +41,11 @@ void cuda_failed(cudaError_t result, std::string_view what) {
   if (cudaGetDevice(&device) == cudaSuccess) text << ", device " << device;
   text << ')';
   throw Error(code_of(result), text.str());
+}
+
+void check_cuda_code(cudaError_t result, int device) {
+  if (result == cudaSuccess) return;
+  cuda_failed(result, ("code for " + capability_of(device)).c_str());
 }
 
 }  // namespace reprise

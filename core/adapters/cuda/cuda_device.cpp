@@ -186,7 +186,7 @@ struct CudaDevice::State {
     if (straight.runs == 0) return;
     const bool reached =
         reaches(copy.host.data, copy.extents, copy.host.strides, copy.element_bytes) ||
-        kernels_reach(copy.host.data);
+        kernels_reach(copy.host.data, identity.index);
     if (reached || goes_at_once(straight)) return start(straight, reached);
     const Packing packing = packing_of(copy.extents, copy.host.strides);
     const StridedView pinned = pinned_view(copy.extents, copy.host.strides, copy.element_bytes);
@@ -412,7 +412,9 @@ void CudaDevice::wait(DeviceEvent event) {
   state_->wait(event.id);
 }
 
-bool CudaDevice::reaches(const std::byte* address) const { return kernels_reach(address); }
+bool CudaDevice::reaches(const std::byte* address) const {
+  return kernels_reach(address, state_->identity.index);
+}
 
 StagingMemory CudaDevice::staging(std::size_t bytes) {
   state_->require_trusted();

@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "core/adapters/cuda/cuda_call.hpp"
+#include "reprise/error.hpp"
 
 namespace reprise {
 namespace {
@@ -25,6 +26,36 @@ std::string bus_id_of(const cudaDeviceProp& properties) {
          hex(properties.pciDeviceID, 2);
 }
 
+/// `version` has the form 1000 * major + 10 * minor.
+std::string version_text(int version) {
+  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
+/// Returns what is wrong with the driver, given the result of a call; empty if it is not that.
+std::string flaw_of_driver(cudaError_t result) {
+  // The version is asked first: if there is no driver, calls misleadingly report that it is too
+  // old.
+  int driver = 0;
+  if (cudaDriverGetVersion(&driver) != cudaSuccess) return {};
+  if (driver == 0) return "no driver is installed";
+  if (result != cudaErrorInsufficientDriver) return {};
+  return "the driver is of CUDA " + version_text(driver) + "; install one of CUDA " +
+         cuda_version() + " or later";
+}
+
+void no_device(cudaError_t result, int index) {
+  std::string why = flaw_of_driver(result);
+  if (why.empty() && (result == cudaErrorInvalidDevice || result == cudaErrorNoDevice)) {
+    int count = 0;
+    static_cast<void>(cudaGetDeviceCount(&count));
+    why = "this process sees " + std::to_string(count) + "; CUDA_VISIBLE_DEVICES says which";
+  }
+  if (why.empty()) cuda_failed(result, "cudaGetDeviceProperties");
+  static_cast<void>(cudaGetLastError());
+  throw Error(Code::kUnsupported,
+              "CUDA device " + std::to_string(index) + " can't be used: " + why);
+}
+
 }  // namespace
 
 std::vector<std::string> cuda_devices() {
@@ -41,14 +72,11 @@ std::vector<std::string> cuda_devices() {
 }
 
 std::string cuda_why_none() {
-  // The driver is checked first: if there is none, cudaGetDeviceCount misleadingly reports that the
-  // driver is too old.
-  int driver = 0;
-  if (cudaDriverGetVersion(&driver) == cudaSuccess && driver == 0) return "no driver is installed";
   int count = 0;
   cudaDeviceProp properties = {};
   cudaError_t result = cudaGetDeviceCount(&count);
   if (result == cudaSuccess && count > 0) result = cudaGetDeviceProperties(&properties, 0);
+  if (std::string flaw = flaw_of_driver(result); !flaw.empty()) return flaw;
   if (result != cudaSuccess) {
     return std::string(cudaGetErrorString(result)) + " (" + cudaGetErrorName(result) + ")";
   }
@@ -56,9 +84,9 @@ std::string cuda_why_none() {
 }
 
 std::string cuda_version() {
-  int version = 0;  // has the form 1000 * major + 10 * minor
+  int version = 0;
   if (cudaRuntimeGetVersion(&version) != cudaSuccess) return {};
-  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+  return version_text(version);
 }
 
 std::string capability_of(int device) {
@@ -73,7 +101,8 @@ std::string capability_of(int device) {
 
 CudaIdentity cuda_identity(const std::string& node, int index) {
   cudaDeviceProp properties = {};
-  check_cuda(cudaGetDeviceProperties(&properties, index), "cudaGetDeviceProperties");
+  const cudaError_t result = cudaGetDeviceProperties(&properties, index);
+  if (result != cudaSuccess) no_device(result, index);
   return {.node = node,
           .index = index,
           .uuid = uuid_of(properties),

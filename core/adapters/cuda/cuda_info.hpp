@@ -37,7 +37,7 @@ struct CudaIdentity {
 /// Returns the device's compute capability for messages: "compute capability 9.0".
 std::string capability_of(int device);
 /// Returns the identity of this machine's device `index`; `node` is the name of the machine. Throws
-/// UNSUPPORTED if there is no such device.
+/// UNSUPPORTED if there is no such device or no driver for it, and says which.
 CudaIdentity cuda_identity(const std::string& node, int index);
 
 }  // namespace reprise

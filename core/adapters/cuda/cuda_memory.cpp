@@ -11,7 +11,7 @@ namespace {
 // Throws if the call failed. Builds the message only in that case.
 void check_made(cudaError_t result, const char* call, std::size_t bytes) {
   if (result == cudaSuccess) return;
-  cuda_failed(result, std::string(call) + " of " + std::to_string(bytes) + " bytes");
+  cuda_failed(result, (std::string(call) + " of " + std::to_string(bytes) + " bytes").c_str());
 }
 
 // Frees memory on its own device. A thread that has not used CUDA yet would otherwise start on
@@ -52,9 +52,10 @@ PinnedMemory::~PinnedMemory() {
   if (data_ != nullptr) free_on(device_, data_, cudaFreeHost);
 }
 
-bool kernels_reach(const std::byte* address) {
+bool kernels_reach(const std::byte* address, int device) {
   cudaPointerAttributes attributes = {};
   check_cuda(cudaPointerGetAttributes(&attributes, address), "cudaPointerGetAttributes");
+  if (attributes.type == cudaMemoryTypeDevice) return attributes.device == device;
   return attributes.devicePointer == address;
 }
 

@@ -68,9 +68,10 @@ class PinnedMemory {
   std::size_t size_ = 0;
 };
 
-/// True if kernels can use this address: it is in the memory of a device, in managed memory or in
-/// pinned host memory. False for all other host memory.
-bool kernels_reach(const std::byte* address);
+/// True if kernels on a device can use this address: it is in the memory of that device, in managed
+/// memory or in pinned host memory. False for the memory of another device, and for all other host
+/// memory.
+bool kernels_reach(const std::byte* address, int device);
 
 /// Queues a copy of contiguous memory. Either side may be host or device memory. The call blocks if
 /// host memory is not pinned.

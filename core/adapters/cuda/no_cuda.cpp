@@ -50,7 +50,7 @@ DeviceMemory::~DeviceMemory() = default;
 PinnedMemory::PinnedMemory(int /*device*/, std::size_t /*bytes*/) { no_cuda(); }
 PinnedMemory::~PinnedMemory() = default;
 
-bool kernels_reach(const std::byte* /*address*/) { no_cuda(); }
+bool kernels_reach(const std::byte* /*address*/, int /*device*/) { no_cuda(); }
 void copy_bytes(CudaStreamRef /*stream*/, const std::byte* /*source*/, std::byte* /*target*/,
                 std::size_t /*bytes*/) {
   no_cuda();

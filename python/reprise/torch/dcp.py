@@ -28,7 +28,7 @@ from torch.futures import Future
 from reprise import _c
 from reprise.errors import Error
 
-from .describe import Parts, State
+from .describe import Parts, State, is_reached
 from .job import Job, interruptible, job_over, leave_job
 from .loading import NOT_LOADED, filled
 from .saving import STEP_NAMES, SaveResult, begun, engine_path, options_of
@@ -320,7 +320,7 @@ class _Wanted:
         return State({**tensors, **objects}, {}, objects)
 
     def _memory(self, target: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-        if target.is_cpu and target.dtype == dtype:
+        if is_reached(target) and target.dtype == dtype:
             return target
         self._converted.append((target, torch.empty(target.shape, dtype=dtype, device="cpu")))
         return self._converted[-1][1]

@@ -76,17 +76,19 @@ def is_tensor(value: Any) -> bool:
     return isinstance(value, torch.Tensor) or hasattr(value, "__create_chunk_list__")
 
 
+def is_reached(tensor: torch.Tensor) -> bool:
+    """True if the engine may read and write the tensor's memory."""
+    return tensor.is_cpu or tensor.is_cuda and torch.version.hip is None
+
+
 def _in_memory(tensor: torch.Tensor, key: str) -> torch.Tensor:
     """Returns the tensor, or a copy of one whose memory the engine can't use as it is. Throws UNSUPPORTED
-    for a tensor that is not in memory of the CPU as strided elements."""
+    for a tensor that is not strided elements in memory of the CPU or of a CUDA device."""
     if tensor.layout is not torch.strided or tensor.is_quantized:
         raise Error("UNSUPPORTED", f"a tensor of layout {tensor.layout}, {tensor.dtype}", key=key)
-    if not tensor.is_cpu:
-        raise Error(
-            "UNSUPPORTED",
-            f"a tensor on the device {tensor.device}: this version reads and writes memory of the CPU alone",
-            key=key,
-        )
+    if not is_reached(tensor):
+        what = f"a tensor on the device {tensor.device}: the engine reaches memory of the CPU and of CUDA devices"
+        raise Error("UNSUPPORTED", what, key=key)
     if tensor.is_conj() or tensor.is_neg():
         tensor = tensor.detach().resolve_conj().resolve_neg()
     if tensor.dim() > _STRIDED_DIMS and not tensor.is_contiguous():
@@ -113,6 +115,7 @@ class Leaves:
         self.keys: list[bytes] = []
         self.kept: list[tuple[str, torch.Tensor]] = []  # whose memory the words name
         self.stand_ins: list[tuple[torch.Tensor, torch.Tensor]] = []  # a tensor, and its copy
+        self.device: Optional[torch.device] = None  # of CUDA, if there is such a tensor
 
     def add(self, key: str, value: Any) -> None:
         if type(value) in _PLAIN and getattr(value, "global_offsets", None) is None:
@@ -155,7 +158,15 @@ class Leaves:
             raise Error("LAYOUT_MISMATCH", f"a part of {tuple(extent)} has {tuple(memory.shape)}", key=key)
         self.kept.append((key, memory))
         strides = () if memory.is_contiguous() else memory.stride()
-        self.words += (_c.HOST, len(strides) != 0, memory.data_ptr(), *offset, *extent, *strides)
+        kind = _c.HOST if memory.is_cpu else self._on_device(key, memory.device)
+        self.words += (kind, len(strides) != 0, memory.data_ptr(), *offset, *extent, *strides)
+
+    def _on_device(self, key: str, device: torch.device) -> int:
+        self.device = self.device or device
+        if self.device == device:
+            return _c.DEVICE
+        what = f"a tensor on {device} beside others on {self.device}: a rank has tensors of one CUDA device"
+        raise Error("UNSUPPORTED", what, key=key)
 
 
 def _is_outside(value: Any) -> bool:
@@ -189,6 +200,7 @@ class State:
             if key not in objects:
                 tensors.add(key, value)
         self.kept, self.stand_ins = tensors.kept, tensors.stand_ins
+        self._device = tensors.device
         self._pack(self._lib.rp_state_add_packed, tensors.words, tensors.keys)
         for key, content in objects.items():
             if "\0" in key:
@@ -208,6 +220,16 @@ class State:
     def __del__(self) -> None:
         if self.handle:
             self._lib.rp_state_free(self.handle)
+
+    @property
+    def device(self) -> Optional[int]:
+        """Number of the CUDA device that has tensors of this state."""
+        return None if self._device is None else self._device.index
+
+    @property
+    def stream(self) -> Optional[int]:
+        """The stream of that device on which this thread computes."""
+        return None if self._device is None else torch.cuda.current_stream(self._device).cuda_stream
 
     def bytes_of(self, key: str) -> bytes:
         """Returns bytes as added, or as replaced by a load."""

@@ -99,12 +99,14 @@ class Job:
         self.handle = ctypes.c_void_p()
         self.lock = threading.RLock()
         self.fabric = fabric
+        self._device: Optional[int] = None
         _all.add(self)
         self.options = _c.JobOptions(
             root=b"/",
             deadline_ns=int(settings.deadline_seconds * 1e9),
             threads=settings.threads,
             interrupted=_c.Interrupted(_is_stopped),
+            cuda_library=os.fsencode(os.environ.get("REPRISE_CUDA_LIBRARY", "")) or None,
         )
         if fabric is not None:
             self.options.fabric = _c.CALLBACKS
@@ -116,6 +118,13 @@ class Job:
         """Tells the other ranks, which may wait for this one, that it takes no part any more."""
         if self.fabric is not None:
             self.fabric.leave(failure)
+
+    def use_device(self, index: Optional[int]) -> None:
+        """Makes a CUDA device the one of the job's tensors; None changes nothing. Not collective: each rank has
+        its own, or none."""
+        if index is not None and index != self._device:
+            _c.check(_c.library().rp_job_use_device(self.handle, index + 1))
+            self._device = index
 
     def on_all(self, describe: Callable[[], T]) -> T:
         """Returns what ``describe`` returns. Collective: if it throws on one rank, all throw."""

@@ -122,6 +122,8 @@ def _loaded(
 def filled(job: Job, state: State, options: _c.LoadOptions) -> Iterator[_c.LoadResult]:
     """Fills a state, and gives what was found, which is valid within. Collective; the caller has the job's lock."""
     lib, handle, found = _c.library(), ctypes.c_void_p(), _c.LoadResult()
+    job.on_all(lambda: job.use_device(state.device))
+    options.stream = state.stream
     job.check(
         lib.rp_load_all(
             job.handle,

@@ -197,7 +197,8 @@ def save(
     """Saves a state dict, and returns when the checkpoint is committed and would survive a power cut.
 
     Args:
-        state_dict: anything that ``dcp.save`` takes. Tensors of any strides, in memory of the CPU.
+        state_dict: anything that ``dcp.save`` takes. Tensors of any strides, in memory of the CPU or of
+            one CUDA device per rank.
         path: with a step the directory of all iterations, otherwise the checkpoint itself, a directory that
             holds nothing else.
         step: number of the iteration.
@@ -334,11 +335,13 @@ def begun(
 
     def with_versions() -> tuple[State, Optional[list[int]]]:
         state = described()
+        job.use_device(state.device)
         return state, [tensor._version for _, tensor in state.kept] if check_updates else None
 
     handle = ctypes.c_void_p()
     with job.lock:
         state, versions = job.on_all(with_versions)
+        options.stream = state.stream
         job.check(call(job.handle, state.handle, ctypes.byref(options), ctypes.byref(handle)))
     return Saving(job, state, handle, versions)
 

@@ -25,6 +25,7 @@ struct Settings {
   Schedule schedule = Schedule::kLatest;
   std::uint64_t seed = 1;
   int devices = 1;
+  int driver = 13'000;  ///< version of CUDA that the driver is of; 0 if there is none
   std::size_t memory_bytes = std::size_t{1} << 32U;  ///< of each device
   bool has_code = true;  ///< false if the program's kernels were compiled for other devices
   /// Number of the call that fails, counted from 1; 0 for none. Allocations fail with

@@ -1,6 +1,6 @@
 // Tests that the adapter works on its own device whatever the current device of the thread is. The
 // machines of tests/gpu have a single GPU.
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -223,6 +223,40 @@ TEST(OwnDevice, for_which_there_is_no_code_is_refused_when_it_is_made) {
 TEST(OwnDevice, is_one_of_all_that_there_are) {
   reset({.schedule = Schedule::kLatest, .devices = 2});
   EXPECT_EQ(cuda_devices().size(), 2U);
+}
+
+TEST(OwnDevice, does_not_reach_the_memory_of_another) {
+  reset({.schedule = Schedule::kLatest, .devices = 2});
+  const CudaDevice first("node7", 0);
+  const CudaDevice second("node7", 1);
+  const DeviceMemory memory(1, 64);
+  const PinnedMemory pinned(1, 64);
+  EXPECT_FALSE(first.reaches(memory.data() + 3));
+  EXPECT_TRUE(second.reaches(memory.data() + 3));
+  EXPECT_TRUE(first.reaches(pinned.data()));
+  const std::byte plain{};
+  EXPECT_FALSE(first.reaches(&plain));
+}
+
+TEST(OwnDevice, says_what_is_missing_on_this_machine) {
+  const auto expect_says = [](const Settings& settings, int index, const std::string& what) {
+    reset(settings);
+    const auto error = contracts::error_of([&] { cuda_device(index); });
+    ASSERT_TRUE(error) << what;
+    EXPECT_EQ(error->code(), Code::kUnsupported) << error->what();
+    EXPECT_THAT(error->what(), testing::HasSubstr("CUDA device " + std::to_string(index)));
+    EXPECT_THAT(error->what(), testing::HasSubstr(what));
+    EXPECT_EQ(cudaGetLastError(), cudaSuccess) << "a later launch would report it";
+  };
+  expect_says({.driver = 0}, 0, "no driver is installed");
+  EXPECT_EQ(cuda_why_none(), "no driver is installed");
+  expect_says({.driver = 12'040}, 0, "the driver is of CUDA 12.4; install one of CUDA 13.0");
+  expect_says({.devices = 2}, 2, "sees 2; CUDA_VISIBLE_DEVICES");
+  reset({.failing_call = 1});
+  const auto other = contracts::error_of([] { cuda_device(0); });
+  ASSERT_TRUE(other);
+  EXPECT_EQ(other->code(), Code::kInternal) << other->what();
+  reset({});
 }
 
 TEST(OwnDevice, is_named_by_its_node_and_index) {

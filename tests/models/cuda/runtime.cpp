@@ -31,6 +31,7 @@ namespace reprise::models {
 namespace {
 
 constexpr std::size_t kParameterBytesMax = 32'764;
+constexpr int kVersion = 13'000;
 constexpr int kProcessors = 2;  // few, so that each thread of a kernel has several elements
 
 template <class Handle>
@@ -480,6 +481,7 @@ using namespace reprise::models;  // NOLINT: the calls below are CUDA's, in no n
 
 cudaError_t cudaGetDeviceCount(int* count) {
   return call([&](Runtime& one) {
+    if (one.settings.driver < kVersion) return cudaErrorInsufficientDriver;
     *count = static_cast<int>(visible_devices(one).size());
     return *count == 0 ? cudaErrorNoDevice : cudaSuccess;
   });
@@ -487,6 +489,7 @@ cudaError_t cudaGetDeviceCount(int* count) {
 
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   return call([&](Runtime& one) {
+    if (one.settings.driver < kVersion) return cudaErrorInsufficientDriver;
     if (!is_device(one, device)) return cudaErrorInvalidDevice;
     const auto number = static_cast<char>(on_machine(one, device) + 1);
     *properties = {.name = "model of a GPU",
@@ -518,12 +521,13 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
 }
 
 cudaError_t cudaDriverGetVersion(int* version) {
-  *version = 13'000;
+  const std::scoped_lock lock(mutex);
+  *version = runtime().settings.driver;
   return cudaSuccess;
 }
 
 cudaError_t cudaRuntimeGetVersion(int* version) {
-  *version = 13'000;
+  *version = kVersion;
   return cudaSuccess;
 }
 
@@ -615,10 +619,13 @@ cudaError_t cudaFreeHost(void* memory) { return free_memory(Allocations::Kind::k
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* address) {
   return call([&](Runtime& one) {
     const Allocations::Allocation* const found = one.memory.at(address);
-    *attributes = {.type = cudaMemoryTypeUnregistered, .devicePointer = nullptr};
+    *attributes = {.type = cudaMemoryTypeUnregistered, .device = -1, .devicePointer = nullptr};
     if (found != nullptr) {
       attributes->type =
           found->kind == Allocations::Kind::kDevice ? cudaMemoryTypeDevice : cudaMemoryTypeHost;
+      const auto visible = visible_devices(one);
+      attributes->device = static_cast<int>(
+          std::find(visible.begin(), visible.end(), found->device) - visible.begin());
       attributes->devicePointer = const_cast<void*>(address);
     }
     return cudaSuccess;

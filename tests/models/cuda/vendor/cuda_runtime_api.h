@@ -67,6 +67,7 @@ enum cudaMemoryType {
 };
 struct cudaPointerAttributes {
   cudaMemoryType type;
+  int device;
   void* devicePointer;
 };
 
@@ -87,6 +88,7 @@ struct cudaDeviceProp {
   int pciDomainID;
 };
 
+extern "C" {
 cudaError_t cudaGetDeviceCount(int* count);
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device);
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device);
@@ -123,3 +125,4 @@ cudaError_t cudaEventDestroy(cudaEvent_t event);
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
 cudaError_t cudaEventSynchronize(cudaEvent_t event);
 cudaError_t cudaEventQuery(cudaEvent_t event);
+}
