@@ -18,3 +18,11 @@ if(NOT CMAKE_CXX_FLAGS_DEBUG MATCHES "-fsanitize")
     LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR} CXX_VISIBILITY_PRESET hidden)
   add_dependencies(reprise reprise_witness)
 endif()
+
+# libreprise_c.so with the harness's mutants, for trainers in Python whose option `wrong` names one.
+if(TARGET reprise_library_c AND TARGET reprise_sim_mutants)
+  add_library(reprise_wrong SHARED trainers/wrong/wrong_library.cpp)
+  target_link_libraries(reprise_wrong PRIVATE $<LINK_LIBRARY:WHOLE_ARCHIVE,reprise_core_c> reprise_sim_mutants
+    reprise_core_adapters_local reprise_core_adapters_socket reprise_core_api reprise_options)
+  set_target_properties(reprise_wrong PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
+endif()

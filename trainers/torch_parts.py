@@ -11,6 +11,7 @@ from torch.distributed.checkpoint.default_planner import DefaultSavePlanner
 from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
 from torch.distributed.checkpoint.state_dict_saver import AsyncCheckpointerType
 
+from engine_saves import EngineSaves
 from reprise.witness import Witness, initial, split
 
 BATCH, INPUTS = 8, 5  # samples of one step in the whole job, numbers of a sample
@@ -87,6 +88,9 @@ class Saves:
             future = dcp.async_save(state, storage_writer=writer, planner=planner, process_group=self.group, async_checkpointer_type=kinds[kind])
             self.pending = (future, name, step)
 
+    def before_update(self):
+        """Nothing: torch returns when the state is copied."""
+
     def finalize(self):
         """Waits for the save that is under way, if any, and publishes it."""
         if self.pending:
@@ -146,7 +150,8 @@ class Job:
     LR = 1 / 64
 
     def __init__(self, own):
-        self.witness, self.saves = own, Saves(own)
+        self.witness = own
+        self.saves = EngineSaves(own) if own.options.get("engine", "torch") == "reprise" else Saves(own)
         self.step = self.cursor = self.saved = 0
         self.model = self.built()
         self.fill()
@@ -185,6 +190,7 @@ class Job:
         self.ready()
         squares = sum(h.parameter.grad.to_local().double().square().sum().item() / h.holders for h in self.held(self.model))
         lr = self.optimizer.param_groups[0]["lr"]
+        self.saves.before_update()
         self.optimizer.step()
         self.schedule.step()
         self.step, self.cursor = self.step + 1, self.cursor + BATCH

@@ -210,6 +210,7 @@ class RunningLife {
     set("REPRISE_CHECKPOINTS", checkpoints_in(work_.string()));
     set("REPRISE_WITNESS", (work_ / "witness").string());
     set("REPRISE_WITNESS_VALUES", request_.values);
+    set("REPRISE_PROGRAMS", fs::absolute(request_.place.programs).string());
     const fs::path library = fs::path(request_.place.programs) / "libreprise_witness.so";
     if (fs::exists(library)) set("REPRISE_WITNESS_LIBRARY", fs::absolute(library).string());
     for (const auto& word : request_.trainer.command)

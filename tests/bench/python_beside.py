@@ -1,0 +1,388 @@
+#!/usr/bin/env python3
+"""Compares the Python package with torch.distributed.checkpoint and with the peers that are installed.
+
+    python_beside.py OUT [--small] [--turns N] [--folder DIR]
+
+All ways of one row take turns in the same processes, on the same tensors. Wall time is that of the slowest
+rank; CPU time is summed over ranks and the processes that they start; a row shows medians. By default
+files are on a tmpfs, where syncing costs nothing, so that durable ways and others are compared fairly.
+Whatever is loaded is compared with what was saved, outside of the measured times. Peak memory is what a
+rank's resident memory grows by at most during a call. Writes OUT.json and OUT.md.
+"""
+import argparse
+import gc
+import json
+import os
+import pathlib
+import resource
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+import warnings
+
+os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
+warnings.filterwarnings("ignore")
+
+import torch
+import torch.distributed as dist
+import torch.distributed.checkpoint as dcp
+import torch.multiprocessing as mp
+from torch.distributed.checkpoint import DefaultSavePlanner, FileSystemReader, FileSystemWriter
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor import DTensor, Shard
+
+import publish
+import reprise.torch as rt
+
+try:
+    import torch_checkpointing
+except ImportError:
+    torch_checkpointing = None
+try:
+    import safetensors.torch as safetensors
+except ImportError:
+    safetensors = None
+
+STATES = {"10,000 x 64 KiB": (10_000, 64 << 10), "100 x 10.24 MiB": (100, 10_737_418)}
+# What the engine is to reach beside the best durable way of torch.
+AIMS = {("save", "10,000 x 64 KiB"): 4.0, ("save", "100 x 10.24 MiB"): 1.0, ("load", "10,000 x 64 KiB"): 5.0, ("load", "100 x 10.24 MiB"): 5.0}
+LIMIT, OURS, TORCH, PEER = "limit", "ours", "torch", "peer"
+
+
+class Rank:
+    """This process, and what it saves: its rows of each tensor."""
+
+    def __init__(self, rank, ranks, state, folder):
+        self.rank, self.ranks, self.folder = rank, ranks, pathlib.Path(folder)
+        count, size = STATES[state]
+        self.mesh = init_device_mesh("cpu", (ranks,)) if ranks > 1 else None
+        rows = size // 4 // 16 // ranks * ranks
+        self.shape = (rows // ranks, 16)
+        noise = torch.randn(self.shape, generator=torch.Generator().manual_seed(rank))
+        self.local = {f"layers.{i:05d}.weight": noise + i for i in range(count)}
+        self.state = self.wrapped(self.local)
+
+    def wrapped(self, local):
+        if self.mesh is None:
+            return dict(local)
+        return {key: DTensor.from_local(t, self.mesh, [Shard(0)], run_check=False) for key, t in local.items()}
+
+    def bytes(self):
+        return sum(t.nbytes for t in self.local.values())
+
+    def blank(self):
+        """Tensors to load into, whose memory is there."""
+        return self.wrapped({key: torch.full_like(t, -1.0) for key, t in self.local.items()})
+
+    def holds(self, state):
+        """True if the state is what was saved, bit for bit."""
+        own = {key: t.to_local() if isinstance(t, DTensor) else t for key, t in state.items()}
+        return all(torch.equal(own[key], t) for key, t in self.local.items())
+
+    def barrier(self):
+        if self.ranks > 1:
+            dist.barrier()
+
+
+def pwrite_all(rank, path):
+    """The same bytes, one write for each tensor, and a sync: what no save can be faster than with one thread."""
+    path.mkdir(exist_ok=True)
+    file = os.open(path / f"bytes.{rank.rank}", os.O_WRONLY | os.O_CREAT)
+    at = 0
+    for tensor in rank.local.values():
+        content = memoryview(tensor.numpy().reshape(-1).view("u1"))
+        while len(content) > 0:
+            done = os.pwrite(file, content, at)
+            at, content = at + done, content[done:]
+    os.fsync(file)
+    os.close(file)
+
+
+def pread_all(rank, state, path):
+    file = os.open(path / f"bytes.{rank.rank}", os.O_RDONLY)
+    at = 0
+    for tensor in state.values():
+        local = tensor.to_local() if isinstance(tensor, DTensor) else tensor
+        content = memoryview(local.numpy().reshape(-1).view("u1"))
+        while len(content) > 0:
+            done = os.preadv(file, [content], at)
+            at, content = at + done, content[done:]
+    os.close(file)
+
+
+def peer_manager(asynchronous=False):
+    kind = torch_checkpointing.CheckpointManager.Config
+    return torch_checkpointing.CheckpointManager(kind.with_async_save() if asynchronous else kind.with_sync_save())
+
+
+def saves(rank):
+    """Name, kind, and the call: each gets a path where nothing is."""
+    planner = DefaultSavePlanner(enable_plan_caching=True)
+    ways = [
+        ("pwrite and fsync, one thread", LIMIT, lambda path: pwrite_all(rank, path)),
+        ("rt.save", OURS, lambda path: rt.save(rank.state, path)),
+        ("rt.save, no checksums", OURS, lambda path: rt.save(rank.state, path, checksums="none", structure="bare")),
+        ("dcp.save, rt.Writer", OURS, lambda path: dcp.save(rank.state, storage_writer=rt.Writer(path))),
+    ]
+    for threads in (1, 2):
+        ways.append((f"dcp.save, durable, {threads} thread{'s' * (threads > 1)}", TORCH,
+                     lambda path, threads=threads: dcp.save(rank.state, storage_writer=FileSystemWriter(path, thread_count=threads, overwrite=True))))
+    ways.append(("dcp.save, no sync, 2 threads, plans cached", "torch, not durable",
+                 lambda path: dcp.save(rank.state, planner=planner, storage_writer=FileSystemWriter(path, thread_count=2, sync_files=False))))
+    if torch_checkpointing is not None and rank.ranks == 1:
+        manager = peer_manager()
+        ways.append(("torch_checkpointing, no sync", PEER, lambda path: manager.save(str(path), {"model": rank.state})))
+    if safetensors is not None and rank.ranks == 1:
+        ways.append(("safetensors.save_file, no sync", PEER, lambda path: (path.mkdir(), safetensors.save_file(rank.state, path / "model.safetensors"))))
+    return ways
+
+
+def loads(rank, paths):
+    ways = [
+        ("pread, one thread", LIMIT, lambda state: pread_all(rank, state, paths["limit"])),
+        ("rt.load of its own", OURS, lambda state: rt.load(state, paths["ours"])),
+        ("rt.load of torch's", OURS, lambda state: rt.load(state, paths["torch"])),
+        ("dcp.load, rt.Reader, of torch's", OURS, lambda state: dcp.load(state, storage_reader=rt.Reader(paths["torch"]))),
+        ("dcp.load of torch's", TORCH, lambda state: dcp.load(state, storage_reader=FileSystemReader(paths["torch"]))),
+        ("dcp.load of rt.save's", TORCH, lambda state: dcp.load(state, storage_reader=FileSystemReader(paths["ours"]))),
+    ]
+    if "torch_checkpointing" in paths:
+        manager = peer_manager()
+        ways.append(("torch_checkpointing", PEER, lambda state: state.update(manager.load(str(paths["torch_checkpointing"]), into={"model": state})["model"])))
+    if "safetensors" in paths:
+        ways.append(("safetensors.load_file, mapped and copied", PEER, lambda state: [state[key].copy_(t) for key, t in safetensors.load_file(paths["safetensors"] / "model.safetensors").items()]))
+    return ways
+
+
+def stalls(rank):
+    """The call returns what finishes the save; the time until it returns is that for which training waits."""
+    kinds = torch.distributed.checkpoint.state_dict_saver.AsyncCheckpointerType
+    group = dist.new_group(backend="gloo") if rank.ranks > 1 else None
+
+    def ours_begun(path):
+        return rt.begin_save(rank.state, path, structure="stall").finish
+
+    def ours_copied(path):
+        saving = rt.begin_save(rank.state, path, structure="stall")
+        saving.before_update()
+        return saving.finish
+
+    def torchs(kind):
+        return lambda path: dcp.async_save(rank.state, storage_writer=FileSystemWriter(path), process_group=group, async_checkpointer_type=kind).result
+
+    ways = [
+        ("rt.begin_save: until forward and backward go on", OURS, ours_begun),
+        ("rt.begin_save and before_update at once: until the update goes on", OURS, ours_copied),
+        ("dcp.async_save, a thread", TORCH, torchs(kinds.THREAD)),
+        ("dcp.async_save, a process", TORCH, torchs(kinds.PROCESS)),
+    ]
+    if torch_checkpointing is not None and rank.ranks == 1:
+        manager = peer_manager(asynchronous=True)
+
+        def staged(path):
+            written = manager.save(str(path), {"model": rank.state})
+            with manager.lock():
+                return written.result
+
+        ways.append(("torch_checkpointing, until the update goes on", PEER, staged))
+    return ways
+
+
+def cpu_seconds():
+    spent = os.times()
+    return spent.user + spent.system + spent.children_user + spent.children_system
+
+
+def memory(what):
+    return int(next(line for line in open("/proc/self/status") if line.startswith(what)).split()[1]) << 10
+
+
+def measured(rank, call):
+    """Returns what the call returned, and wall seconds, CPU seconds and peak bytes of this rank."""
+    gc.collect()
+    pathlib.Path("/proc/self/clear_refs").write_text("5")
+    before = memory("VmRSS")
+    rank.barrier()
+    cpu, begin = cpu_seconds(), time.perf_counter()
+    answer = call()
+    wall = time.perf_counter() - begin
+    rank.barrier()
+    return answer, {"wall": wall, "cpu": cpu_seconds() - cpu, "peak": memory("VmHWM") - before}
+
+
+def gathered(rank, mine):
+    """On rank 0 the numbers of the whole job, elsewhere nothing."""
+    if rank.ranks == 1:
+        return mine
+    all_ = [None] * rank.ranks
+    dist.all_gather_object(all_, mine)
+    return {"wall": max(m["wall"] for m in all_), "cpu": sum(m["cpu"] for m in all_), "peak": max(m["peak"] for m in all_)}
+
+
+class Row:
+    """One table: what its ways took, turn by turn."""
+
+    def __init__(self, rank, what, state):
+        self.rank, self.what, self.state, self.ways = rank, what, state, {}
+
+    def add(self, name, kind, numbers, **more):
+        way = self.ways.setdefault(name, {"kind": kind, "turns": []})
+        way["turns"].append(gathered(self.rank, numbers))
+        way.update(more)
+
+    def result(self):
+        median = lambda way, number: statistics.median(turn[number] for turn in way["turns"])
+        return {"what": self.what, "state": self.state, "ranks": self.rank.ranks,
+                "ways": [{"name": name, **{n: median(way, n) for n in ("wall", "cpu", "peak")}, **way} for name, way in self.ways.items()]}
+
+
+def files_of(path):
+    found = [file for file in path.rglob("*") if file.is_file()]
+    return {"files": len(found), "bytes": sum(file.stat().st_size for file in found)}
+
+
+def turned(ways, turn):
+    """The ways in another order each turn."""
+    return ways[turn % len(ways):] + ways[:turn % len(ways)]
+
+
+def run_saves(rank, state, turns):
+    row, kept = Row(rank, "save", state), {"pwrite and fsync, one thread": "limit", "rt.save": "ours", "dcp.save, durable, 1 thread": "torch",
+                                           "torch_checkpointing, no sync": "torch_checkpointing", "safetensors.save_file, no sync": "safetensors"}
+    paths = {}
+    ways = saves(rank)
+    for turn in range(-1, turns):  # the first is not counted: it makes groups and plans
+        for name, kind, call in turned(ways, turn):
+            path = rank.folder / "save"
+            if turn == turns - 1 and name in kept:
+                path = paths[kept[name]] = rank.folder / kept[name]
+            _, numbers = measured(rank, lambda: call(path))
+            if turn >= 0:
+                row.add(name, kind, numbers, **files_of(path))
+            rank.barrier()
+            if rank.rank == 0 and path not in paths.values():
+                shutil.rmtree(path, ignore_errors=True)
+            rank.barrier()
+    return row.result(), paths
+
+
+def run_loads(rank, state, turns, paths):
+    row = Row(rank, "load", state)
+    ways = loads(rank, paths)
+    target = rank.blank()
+    for turn in range(-1, turns):
+        for name, kind, call in turned(ways, turn):
+            for tensor in target.values():
+                (tensor.to_local() if isinstance(tensor, DTensor) else tensor).fill_(-1)
+            _, numbers = measured(rank, lambda: call(target))
+            if not rank.holds(target):
+                raise AssertionError(f"{name}: not what was saved")
+            if turn >= 0:
+                row.add(name, kind, numbers)
+    return row.result()
+
+
+def run_stalls(rank, state, turns):
+    row = Row(rank, "stall", state)
+    ways = stalls(rank)
+    for turn in range(-1, turns):
+        for name, kind, call in turned(ways, turn):
+            path = rank.folder / "stall"
+            finish, numbers = measured(rank, lambda: call(path))
+            finish()
+            if turn >= 0:
+                row.add(name, kind, numbers)
+            rank.barrier()
+            if rank.rank == 0:
+                shutil.rmtree(path, ignore_errors=True)
+            rank.barrier()
+    return row.result()
+
+
+def job(number, ranks, state, folder, turns, out):
+    torch.set_num_threads(1)
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # torch sends a file for each tensor to another process
+    if ranks > 1:
+        dist.init_process_group("gloo", init_method=f"file://{folder}/meet", rank=number, world_size=ranks)
+    rank = Rank(number, ranks, state, folder)
+    save, paths = run_saves(rank, state, turns)
+    rows = [save, run_loads(rank, state, turns, paths)]
+    for path in set(paths.values()):
+        rank.barrier()
+        if number == 0:
+            shutil.rmtree(path, ignore_errors=True)
+    rows.append(run_stalls(rank, state, turns))
+    if number == 0:
+        pathlib.Path(out).write_text(json.dumps(rows))
+    rank.barrier()
+    sys.stdout.flush()
+    os._exit(0)  # torch's process of asynchronous saves would be waited for
+
+
+def table(row):
+    """A row as lines of Markdown: each way beside torch's best durable one."""
+    base = min((way for way in row["ways"] if way["kind"] == TORCH), key=lambda way: way["wall"])
+    least = min((way["cpu"] for way in row["ways"] if way["kind"] == TORCH))
+    with_files = row["what"] == "save"
+    head = ["way", "kind", "wall s", "x torch", "CPU s", "x torch", "peak MiB"] + (["files", "MB"] if with_files else [])
+    lines = [f"## {row['what']}, {row['state']}, {row['ranks']} rank{'s' * (row['ranks'] > 1)}", "", "| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
+    for way in row["ways"]:
+        cells = [way["name"], way["kind"], f"{way['wall']:.3f}", f"{base['wall'] / way['wall']:.2f}", f"{way['cpu']:.2f}",
+                 f"{least / max(way['cpu'], 0.01):.2f}", f"{way['peak'] / (1 << 20):.0f}"]
+        if with_files:
+            cells += [str(way["files"]), f"{way['bytes'] / 1e6:.0f}"]
+        lines.append("| " + " | ".join(cells) + " |")
+    aim = AIMS.get((row["what"], row["state"]))
+    if aim is not None:
+        ours = row["ways"][1]
+        ratio = base["wall"] / ours["wall"]
+        lines += ["", f"{ours['name']}: {ratio:.2f} x the wall time of torch's best durable way; aim {aim:g}: {'met' if ratio >= aim else 'missed'}."]
+    return lines + [""]
+
+
+def page(about, rows, turns):
+    lines = ["# The Python package beside torch.distributed.checkpoint", "",
+             f"{about['cpu']}, {about['cores']} cores, {about['memory_GiB']} GiB, {about['kernel']}; files on {about['files_on']}; torch {torch.__version__}, "
+             f"Python {sys.version.split()[0]}; commit {about['commit']}.",
+             f"Load average before the run: {about['load_before']}.", "",
+             f"Made by `./dev bench --python`. Medians of {turns} turns, in which all ways of a table alternate in the same processes. `x torch` is torch's best",
+             "durable time divided by this one's: above 1 is faster. `peak MiB` is by how much a rank's memory grew during the call at most. A save of the engine",
+             "is committed, synced, with checksums; a load compares them. Peers: " + about["peers"] + ". CUDA and pinned memory: not run.", ""]
+    for row in rows:
+        lines += table(row)
+    return "\n".join(lines)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out")
+    parser.add_argument("--turns", type=int, default=5)
+    parser.add_argument("--folder", default="/dev/shm")
+    parser.add_argument("--small", action="store_true", help="a hundredth of the tensors, to try the script")
+    asked = parser.parse_args()
+    if asked.small:
+        STATES.update({name: (count // 100, size) for name, (count, size) in STATES.items()})
+    peers = [f"torch_checkpointing {torch_checkpointing.__version__}" if torch_checkpointing else "torch_checkpointing is not installed",
+             f"safetensors {safetensors.__name__ and __import__('safetensors').__version__}" if safetensors else "safetensors is not installed"]
+    about = {**publish.machine(pathlib.Path(".")), "files_on": publish.mount_of(asked.folder), "peers": ", ".join(peers),
+             "load_before": " ".join(open("/proc/loadavg").read().split()[:3]), "commit": publish.git("rev-parse", "HEAD")[:12]}
+    rows = []
+    for state in STATES:
+        for ranks in (1, 2):
+            print(f"{state}, {ranks} ranks", flush=True)
+            with tempfile.TemporaryDirectory(dir=asked.folder, prefix="reprise-bench-") as folder:
+                found = os.path.join(folder, "rows.json")
+                mp.spawn(job, (ranks, state, folder, asked.turns, found), nprocs=ranks)
+                rows += json.loads(pathlib.Path(found).read_text())
+    out = pathlib.Path(asked.out)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.with_suffix(".json").write_text(json.dumps({"about": about, "rows": rows}, indent=1) + "\n")
+    out.with_suffix(".md").write_text(page(about, rows, asked.turns))
+    print(out.with_suffix(".md").read_text())
+
+
+if __name__ == "__main__":
+    main()

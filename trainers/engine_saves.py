@@ -1,0 +1,105 @@
+"""Saves of torch trainers by the Python package of this tree, in place of torch's: the option `engine: reprise`.
+
+The option `wrong` gives it a defect: one of the package's, which are here, or a mutant of the harness in the library.
+"""
+import os
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "python"))
+
+
+def _store_first_copies():
+    """What was copied for the first save is stored by all that follow."""
+    from reprise.torch import describe
+
+    real, copies = describe._in_memory, {}
+    describe._in_memory = lambda tensor, key: copies.setdefault(key, real(tensor, key).clone())
+
+
+def _describe_next_ranks_rows():
+    """A rank says of its rows that they are those of the rank after it: the checkpoint is complete, and wrong."""
+    from reprise.torch.describe import Leaves
+
+    begin, part = Leaves._begin, Leaves._part
+
+    def begun(self, key, dtype, shape, parts):
+        self.whole = shape
+        begin(self, key, dtype, shape, parts)
+
+    def moved(self, key, offset, extent, local):
+        if len(extent) > 0 and 0 < extent[0] < self.whole[0] and self.whole[0] % extent[0] == 0:
+            offset = [(offset[0] + extent[0]) % self.whole[0], *offset[1:]]
+        part(self, key, offset, extent, local)
+
+    Leaves._begin, Leaves._part = begun, moved
+
+
+DEFECTS = {"stale-copies": _store_first_copies, "next-ranks-rows": _describe_next_ranks_rows}
+
+
+def _open_mutant_jobs(mutant):
+    """Every job that is opened from now on has the mutant."""
+    from reprise import _c
+
+    library = _c.library()
+    opened = library.rp_job_open
+
+    def open_wrong(options, handle):
+        status = opened(options, handle)
+        if status == 0 and library.rp_make_wrong(handle._obj, mutant.encode()) != 0:
+            raise ValueError(f"no mutant {mutant}")
+        return status
+
+    library.rp_job_open = open_wrong
+
+
+def use(own):
+    """Chooses the library, and gives it the defect of the option. Call it before the first save or load."""
+    wrong, programs = own.options.get("wrong", "nothing"), pathlib.Path(os.environ["REPRISE_PROGRAMS"])
+    mutant = wrong != "nothing" and wrong not in DEFECTS
+    os.environ["REPRISE_LIBRARY"] = str(programs / ("libreprise_wrong.so" if mutant else "lib/libreprise_c.so"))
+    if mutant:
+        _open_mutant_jobs(wrong)
+    elif wrong != "nothing":
+        DEFECTS[wrong]()
+
+
+class EngineSaves:
+    """Iterations step_<n> under the root, or one checkpoint for all, as torch_parts.Saves has them."""
+    NAMES = "step_%d"
+
+    def __init__(self, own):
+        use(own)
+        import reprise.torch
+
+        self.engine, self.witness, self.root, self.pending = reprise.torch, own, pathlib.Path(own.checkpoints), None
+        self.per_step = own.options.get("folders", "per_step") == "per_step"
+
+    def save(self, state, step, kind):
+        """Saves now, or begins to; every kind of asynchronous save is one in a thread."""
+        self.finalize()
+        with self.witness.phase("save.begin", step):
+            where = dict(path=self.root, step=step, step_names=self.NAMES) if self.per_step else dict(path=self.root / "checkpoint")
+            self.pending = (self.engine.begin_save(state, **where), step)
+        if kind == "none":
+            with self.witness.phase("save.write", step):
+                self.before_update()
+            self.finalize()
+
+    def before_update(self):
+        """Before the optimizer's step: the state that is being saved has been copied."""
+        if self.pending:
+            self.pending[0].before_update()
+
+    def finalize(self):
+        if self.pending:
+            (saving, step), self.pending = self.pending, None
+            with self.witness.phase("save.commit", step):
+                saving.finish()
+
+    def load(self, state):
+        with self.witness.phase("load.begin"):
+            where = self.root if self.per_step else self.root / "checkpoint"
+        with self.witness.phase("load.read"):
+            self.engine.load(state, where, step_names=self.NAMES)
