@@ -37,6 +37,15 @@ bench_beside_torch() {
     { tail -n 20 build/log/beside-torch.log; return 1; }
 }
 
+# bench_python [ARGUMENT...]: writes the page of the Python package. PYTHONPATH names peers, if any.
+bench_python() {
+  local out
+  out="reports/bench/python-$(date +%F)"
+  build release reprise_library_c && interop_environment || { say "    not run: $interop_why"; return 1; }
+  PYTHONPATH="$PWD/python:$PWD/tests/bench:${PYTHONPATH:-}" REPRISE_LIBRARY="$PWD/build/release/lib/libreprise_c.so" \
+    "$interop_env/bin/python" tests/bench/python_beside.py "$out" "$@"
+}
+
 # Runs all published benchmarks and writes a page under reports/bench. Python renders it; nothing
 # else here needs Python.
 bench_publish() {
@@ -52,9 +61,14 @@ bench_publish() {
   python3 tests/bench/publish.py build/bench reports/bench
 }
 
-# verb_bench [--publish | --beside-torch [ROW...] | ARGUMENT...]
+# verb_bench [--python [ARGUMENT...] | --publish | --beside-torch [ROW...] | ARGUMENT...]
 verb_bench() {
   local bench targets
+  if [[ "${1:-}" == --python ]]; then
+    shift
+    verb_setup && bench_python "$@"
+    return
+  fi
   mapfile -t targets < <(printf '%s\n' tests/bench/*_bench.cpp | sed 's|.*/|bench_|; s|_bench\.cpp$||')
   verb_setup && build release reprise "${targets[@]}" || return 1
   rm -rf build/bench

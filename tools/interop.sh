@@ -109,6 +109,44 @@ interop_python() {
     "$env/bin/python" -W ignore -m unittest "${which[@]}"
 }
 
+# What the Python package is run with besides torch 2.15 on this machine's Python: Python and torch.
+readonly interop_pythons=("3.9 2.4.1" "3.10 2.7.1" "3.12 2.11.0" "3.13 2.15.0")
+
+# interop_python_of VERSION: prints an interpreter of that version.
+interop_python_of() {
+  local python
+  for python in "python$1" "$HOME/.pyenv/versions/$1".*/bin/python3; do
+    "$python" -c "import sys; sys.exit('%d.%d' % sys.version_info[:2] != '$1')" 2>/dev/null || continue
+    say "$python"
+    return 0
+  done
+  return 1
+}
+
+# interop_python_matrix: the tests of the Python package with each pair. What can't be had is not run.
+interop_python_matrix() {
+  local pair version torch python env wanted=build/python-requirements.txt broken=0
+  build_for_tests release reprise reprise_library_c || return 1
+  for pair in "${interop_pythons[@]}"; do
+    read -r version torch <<<"$pair"
+    if ! python="$(interop_python_of "$version")"; then
+      say "Python $version with torch $torch: not run: no such Python here"
+      record 0 0 1
+      continue
+    fi
+    printf '%s\n' "torch==$torch" 'numpy<3' >"$wanted"
+    env="${XDG_CACHE_HOME:-$HOME/.cache}/reprise/interop/python-$version-torch-$torch"
+    if interop_install "$env" "$wanted" "$python"; then
+      step "the Python package with Python $version and torch $torch"
+      interop_python "$env" || broken=1
+    else
+      say "Python $version with torch $torch: not run: $interop_why"
+      record 0 0 1
+    fi
+  done
+  ((broken == 0))
+}
+
 # interop_in ENV [ARGUMENT...]: the cases, the Python package, and the trainer of the bundle, which a
 # machine with a GPU runs there.
 interop_in() {
@@ -231,10 +269,10 @@ interop_releases() {
 
 verb_interop() {
   local rc run=interop_run
-  if [[ "${1:-}" == --releases ]]; then
-    run=interop_releases
-    shift
-  fi
+  case "${1:-}" in
+    --releases) run=interop_releases; shift ;;
+    --pythons) run=interop_python_matrix; shift ;;
+  esac
   verb_setup || return 1
   begin_results
   if [[ -n "${REPRISE_INTEROP_OLDER:-}" ]]; then interop_older; fi

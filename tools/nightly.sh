@@ -19,6 +19,7 @@ readonly week_steps=(
   "shardings    2400 the pairs with each other sharding of the optimizer"
   "machine      5400 mutants of the engine that a machine made"
   "releases     3000 interop and the Megatron trainer with the newest releases, and pairs of releases"
+  "pythons      3000 the Python package with four pairs of Python and torch"
   "changes      3000 each byte of real files replaced by each other: torch and Python agree with verify"
 )
 # No step runs longer than these seconds after the start. The gate does, which takes a second.
@@ -88,6 +89,7 @@ stage_night_machine() {
   verb_teeth "${again[@]}" --seconds $((4800 * night_slow)) --least "$teeth_least" --out "$night_report/teeth.json"
 }
 stage_night_releases() { build release reprise && interop_releases; }
+stage_night_pythons() { interop_python_matrix; }
 stage_night_changes() {
   build release reprise test_hostile && REPRISE_INTEROP_ALL=1 interop_run --only 'composed by hand|changed bytes'
 }

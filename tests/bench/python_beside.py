@@ -7,13 +7,14 @@ All ways of one row take turns in the same processes, on the same tensors. Wall 
 rank; CPU time is summed over ranks and the processes that they start; a row shows medians. By default
 files are on a tmpfs, where syncing costs nothing, so that durable ways and others are compared fairly.
 Whatever is loaded is compared with what was saved, outside of the measured times. Peak memory is what a
-rank's resident memory grows by at most during a call. Writes OUT.json and OUT.md.
+rank's resident memory grows by at most during a call. Writes OUT-<machine>.json and .md.
 """
 import argparse
 import gc
 import json
 import os
 import pathlib
+import re
 import resource
 import shutil
 import statistics
@@ -180,6 +181,8 @@ def stalls(rank):
     ]
     if torch_checkpointing is not None and rank.ranks == 1:
         manager = peer_manager(asynchronous=True)
+
+        mp.set_sharing_strategy("file_system")  # with the default it runs out of file descriptors
 
         def staged(path):
             written = manager.save(str(path), {"model": rank.state})
@@ -377,11 +380,12 @@ def main():
                 found = os.path.join(folder, "rows.json")
                 mp.spawn(job, (ranks, state, folder, asked.turns, found), nprocs=ranks)
                 rows += json.loads(pathlib.Path(found).read_text())
-    out = pathlib.Path(asked.out)
+    cpu = re.sub(r"\W+", "-", re.sub(r"\(\w+\)|Processor|@", "", about["cpu"])).strip("-").lower()
+    out = pathlib.Path(f"{asked.out}-{cpu}-{about['cores']}-cores")
     out.parent.mkdir(parents=True, exist_ok=True)
-    out.with_suffix(".json").write_text(json.dumps({"about": about, "rows": rows}, indent=1) + "\n")
-    out.with_suffix(".md").write_text(page(about, rows, asked.turns))
-    print(out.with_suffix(".md").read_text())
+    pathlib.Path(f"{out}.json").write_text(json.dumps({"about": about, "rows": rows}, indent=1) + "\n")
+    pathlib.Path(f"{out}.md").write_text(page(about, rows, asked.turns))
+    print(f"{out}.md")
 
 
 if __name__ == "__main__":
