@@ -4,9 +4,6 @@ The option `wrong` gives it a defect: one of the package's, which are here, or a
 """
 import os
 import pathlib
-import sys
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "python"))
 
 
 def _store_first_copies():
@@ -14,7 +11,7 @@ def _store_first_copies():
     from reprise.torch import describe
 
     real, copies = describe._in_memory, {}
-    describe._in_memory = lambda tensor, key: copies.setdefault(key, real(tensor, key).clone())
+    describe._in_memory = lambda tensor, key: copies.setdefault((key, tensor.data_ptr()), real(tensor, key).clone())
 
 
 def _describe_next_ranks_rows():
@@ -66,23 +63,18 @@ def use(own):
 
 
 class EngineSaves:
-    """Iterations step_<n> under the root, or one checkpoint for all, as torch_parts.Saves has them."""
-    NAMES = "step_%d"
+    """Saves by the engine, one at a time; they tell their phases. A trainer says how one begins."""
 
     def __init__(self, own):
         use(own)
-        import reprise.torch
+        self.witness, self.root, self.pending = own, pathlib.Path(own.checkpoints), None
 
-        self.engine, self.witness, self.root, self.pending = reprise.torch, own, pathlib.Path(own.checkpoints), None
-        self.per_step = own.options.get("folders", "per_step") == "per_step"
-
-    def save(self, state, step, kind):
-        """Saves now, or begins to; every kind of asynchronous save is one in a thread."""
+    def begin(self, step, begin, at_once):
+        """Saves now, or begins to, which is in threads."""
         self.finalize()
         with self.witness.phase("save.begin", step):
-            where = dict(path=self.root, step=step, step_names=self.NAMES) if self.per_step else dict(path=self.root / "checkpoint")
-            self.pending = (self.engine.begin_save(state, **where), step)
-        if kind == "none":
+            self.pending = (begin(), step)
+        if at_once:
             with self.witness.phase("save.write", step):
                 self.before_update()
             self.finalize()
@@ -98,8 +90,24 @@ class EngineSaves:
             with self.witness.phase("save.commit", step):
                 saving.finish()
 
+
+class TorchSaves(EngineSaves):
+    """Iterations step_<n> under the root, or one checkpoint for all, as torch_parts.Saves has them."""
+    NAMES = "step_%d"
+
+    def __init__(self, own):
+        super().__init__(own)
+        import reprise.torch
+
+        self.engine, self.per_step = reprise.torch, own.options.get("folders", "per_step") == "per_step"
+        self.path = self.root if self.per_step else self.root / "checkpoint"
+
+    def save(self, state, step, kind):
+        where = dict(step=step, step_names=self.NAMES) if self.per_step else {}
+        self.begin(step, lambda: self.engine.begin_save(state, self.path, **where), kind == "none")
+
     def load(self, state):
         with self.witness.phase("load.begin"):
-            where = self.root if self.per_step else self.root / "checkpoint"
+            pass
         with self.witness.phase("load.read"):
-            self.engine.load(state, where, step_names=self.NAMES)
+            self.engine.load(state, self.path, step_names=self.NAMES)

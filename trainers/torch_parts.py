@@ -11,7 +11,7 @@ from torch.distributed.checkpoint.default_planner import DefaultSavePlanner
 from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
 from torch.distributed.checkpoint.state_dict_saver import AsyncCheckpointerType
 
-from engine_saves import EngineSaves
+from engine_saves import TorchSaves
 from reprise.witness import Witness, initial, split
 
 BATCH, INPUTS = 8, 5  # samples of one step in the whole job, numbers of a sample
@@ -151,7 +151,7 @@ class Job:
 
     def __init__(self, own):
         self.witness = own
-        self.saves = EngineSaves(own) if own.options.get("engine", "torch") == "reprise" else Saves(own)
+        self.saves = TorchSaves(own) if own.options.get("engine", "torch") == "reprise" else Saves(own)
         self.step = self.cursor = self.saved = 0
         self.model = self.built()
         self.fill()

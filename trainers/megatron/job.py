@@ -30,6 +30,7 @@ from megatron.core.pipeline_parallel import get_forward_backward_func
 from megatron.core.rerun_state_machine import RerunDataIterator, RerunDiagnostic, RerunMode, RerunState
 from megatron.core.transformer.transformer_config import TransformerConfig
 
+from engine_saves import EngineSaves
 from places import EXPERTS, Place, bucket_objects, bucket_squares, bucket_tensors, extra_states, tensors_of
 from reprise.witness import Witness, initial
 
@@ -70,6 +71,7 @@ class Job:
         self.witness, self.place, self.root = witness, Place(witness.layout, witness.rank, witness.world), pathlib.Path(witness.checkpoints)
         self.iteration = self.consumed = self.saves = 0
         self.queue, self.strategy = AsyncCallsQueue(), None
+        self.engine = EngineSaves(witness) if witness.options.get("engine", "megatron") == "reprise" else None
         place = self.place
         parallel_state.initialize_model_parallel(place.tp, place.pp, expert_model_parallel_size=place.ep)
         random.seed(witness.seed), numpy.random.seed(witness.seed), torch.manual_seed(witness.seed + place.in_pp * 100)
@@ -145,6 +147,8 @@ class Job:
             self.witness.exit(code, f"the rerun machine: {self.machine.state.name}")
         squares = bucket_squares(self.model.module, self.place, self.tensors) if self.bucket else sum(t.squares() / t.holders for t in self.tensors)
         lr = self.schedule.get_lr(self.optimizer.param_groups[0])
+        if self.engine:
+            self.engine.before_update()
         self.optimizer.step()
         self.schedule.step(increment=BATCH)
         self.iteration, self.consumed = self.iteration + 1, self.consumed + BATCH
@@ -218,6 +222,8 @@ class Job:
         self.finalize()
         batches = self.batches if for_rerun else None
         self.told("save", batches)
+        if self.engine:
+            return self.save_by_engine(self.state(False, self.machine.state_dict(batches, "torch_dist")), at_once=not asynchronous)
         cached = self.witness.options.get("cache", "off") == "on"
         with self.witness.phase("save.begin", self.iteration):
             name, state = f"iter_{self.iteration:07d}", self.state(False, self.machine.state_dict(batches, "torch_dist"))
@@ -240,6 +246,17 @@ class Job:
             self.queue.schedule_async_request(request)
         else:
             self.publish(iteration)
+
+    def save_by_engine(self, state, at_once):
+        import reprise.megatron
+
+        self.saves += 1
+        self.engine.begin(self.iteration, lambda: reprise.megatron.begin_save(state, self.root, step=self.iteration, content_metadata=self.metadata()), at_once)
+
+    def load_by_engine(self, template, iteration):
+        import reprise.megatron
+
+        return reprise.megatron.load(template, self.root, step=iteration)
 
     def tell_phases(self, strategy):
         """The strategy's writing and its commit are phases; the writing may be in a process of its own."""
@@ -265,6 +282,8 @@ class Job:
     def finalize(self):
         """Waits for the saves that are under way and publishes them."""
         self.queue.maybe_finalize_async_calls(blocking=True)
+        if self.engine:
+            self.engine.finalize()
 
     def begin_state(self):
         """The distributed optimizer asks torch's Adam for its step before a load; it has none before its own first step."""
@@ -289,7 +308,7 @@ class Job:
             pending = same_ranks and self.machine.validate_state_dict(common.get(RERUN))
             template = self.state(True, self.machine.state_dict(None, "torch_dist", force=True) if pending else None, rng=same_grid)
         with self.witness.phase("load.read", iteration):
-            state = dist_checkpointing.load(template, folder, get_default_load_sharded_strategy(folder))
+            state = self.load_by_engine(template, iteration) if self.engine else dist_checkpointing.load(template, folder, get_default_load_sharded_strategy(folder))
         self.model.module.load_state_dict(state["model"])
         with torch.no_grad():  # with float32 parameters the distributed optimizer copies into views of them
             self.optimizer.load_state_dict(state["optimizer"])
