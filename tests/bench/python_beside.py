@@ -308,8 +308,7 @@ def job(number, ranks, state, folder, turns, out):
     torch.set_num_threads(1)
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # torch sends a file for each tensor to another process
-    if ranks > 1:
-        dist.init_process_group("gloo", init_method=f"file://{folder}/meet", rank=number, world_size=ranks)
+    dist.init_process_group("gloo", init_method=f"file://{folder}/meet", rank=number, world_size=ranks)
     rank = Rank(number, ranks, state, folder)
     save, paths = run_saves(rank, state, turns)
     rows = [save, run_loads(rank, state, turns, paths)]
