@@ -15,10 +15,12 @@ import reprise.torch as rt
 EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples" / "python"
 
 
-def torchrun(ranks, *words):
-    """Returns what an example printed on so many ranks."""
+def torchrun(ranks, *words, first=""):
+    """Returns what an example printed on so many ranks. Python looks for modules in the folder `first` before all others."""
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}", *words]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=dict(os.environ, OMP_NUM_THREADS="1"))
+    path = os.pathsep.join(filter(None, [first, os.environ.get("PYTHONPATH", "")]))
+    environment = dict(os.environ, OMP_NUM_THREADS="1", PYTHONPATH=path)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)
     if done.returncode != 0:
         raise AssertionError(f"exit status {done.returncode}\n{done.stdout}\n{done.stderr[-4000:]}")
     return done.stdout
@@ -33,7 +35,9 @@ class Fsdp2(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             run, other = os.path.join(folder, "run"), os.path.join(folder, "other")
             example = str(EXAMPLES / "fsdp2.py")
-            first = losses(torchrun(2, example, run, "20"))
+            # As where torch alone was installed: it does not bring numpy along.
+            pathlib.Path(folder, "numpy.py").write_text("raise ModuleNotFoundError('no numpy here')\n")
+            first = losses(torchrun(2, example, run, "20", first=folder))
             again = losses(torchrun(2, example, run, "30"))
             whole = losses(torchrun(2, example, other, "40"))
             self.assertEqual((list(first), list(again)), (list(range(1, 21)), list(range(21, 31))))
