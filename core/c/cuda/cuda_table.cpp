@@ -3,6 +3,7 @@
 #include <exception>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "core/base/caught.hpp"
 #include "core/c/device_table.hpp"
@@ -13,6 +14,7 @@ namespace reprise::c {
 namespace {
 
 struct Served {
+  explicit Served(std::shared_ptr<Device> made) : device(std::move(made)) {}
   std::shared_ptr<Device> device;
   std::string name = device->name();
 };
@@ -42,8 +44,8 @@ bool served(FailureSink* failure, const Call& call) noexcept {
 
 bool open(std::int32_t index, std::int64_t deadline_ns, void** device, FailureSink* failure) {
   return served(failure, [&] {
-    auto made = cuda_device(index, nullptr, std::chrono::nanoseconds(deadline_ns));
-    *device = std::make_unique<Served>(std::move(made)).release();
+    const std::chrono::nanoseconds deadline(deadline_ns);
+    *device = std::make_unique<Served>(cuda_device(index, nullptr, deadline)).release();
   });
 }
 

@@ -33,7 +33,7 @@ std::vector<Vector> mixed(const Memory& memory, const Bytes& host) {
 class Devices : public testing::Test {
  protected:
   Job job(std::int32_t device, std::int64_t deadline_ns = 0) const {
-    rp_job_options options = alone(directory_.path());
+    rp_job_options options = alone(directory_.path(), REPRISE_MODEL_FILE);
     options.device = device;
     options.deadline_ns = deadline_ns;
     Job job;

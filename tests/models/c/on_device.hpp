@@ -15,8 +15,6 @@
 
 namespace reprise::models {
 
-inline const std::string kModel = REPRISE_MODEL_FILE;
-
 /// Frees what a handle stands for.
 template <class Handle, void (*free)(Handle*)>
 class Owned {
@@ -82,12 +80,12 @@ class Memory {
   std::uint8_t* first_ = nullptr;
 };
 
-/// Returns the options of a job of this process alone, over the model.
-inline rp_job_options alone(const std::string& root) {
+/// Returns the options of a job of this process alone. The file has the code for CUDA.
+inline rp_job_options alone(const std::string& root, const char* file) {
   rp_job_options options = {};
   options.struct_size = sizeof options;
   options.root = root.c_str();
-  options.cuda_library = kModel.c_str();
+  options.cuda_library = file;
   return options;
 }
 

@@ -14,18 +14,17 @@ class OpenedFile : public testing::Test {
  protected:
   /// Opens a job on a CUDA device whose code is in this file.
   std::pair<std::int32_t, std::string> open(const char* file, std::int32_t device) const {
-    rp_job_options options = alone(directory_.path());
-    options.cuda_library = file;
+    rp_job_options options = alone(directory_.path(), file);
     options.device = device;
     Job job;
     return failure(rp_job_open(&options, job.out()));
   }
   std::pair<std::int32_t, std::string> open_model(std::int32_t device) const {
-    return open(kModel.c_str(), device);
+    return open(REPRISE_MODEL_FILE, device);
   }
   /// Returns a library that is compiled from this text.
   std::string compiled(const std::string& text) const {
-    const std::string file = directory_.path() + "/other.so";
+    std::string file = directory_.path() + "/other.so";
     const auto said =
         border::shell("echo '" + text + "' | " REPRISE_CC " -shared -fPIC -x c -o " + file + " -");
     EXPECT_TRUE(said.ok) << said;
@@ -72,7 +71,7 @@ TEST_F(OpenedFile, finds_no_such_device_and_the_job_keeps_the_one_before) {
   EXPECT_THAT(open_model(3),
               Fails(RP_UNSUPPORTED, "CUDA device 2 can't be used: this process sees 1"));
   EXPECT_THAT(open_model(-1), Fails(RP_USAGE, "device"));
-  const rp_job_options options = alone(directory_.path());
+  const rp_job_options options = alone(directory_.path(), REPRISE_MODEL_FILE);
   Job job;
   EXPECT_OK(rp_job_open(&options, job.out()));
   EXPECT_THAT(failure(rp_job_use_device(job.get(), 3)), Fails(RP_UNSUPPORTED, "device 2"));
