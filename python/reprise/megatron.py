@@ -97,14 +97,16 @@ def begin_save(
     validate_access_integrity: bool = True,
     preprocess_common_before_consistancy_check: Optional[_Preprocess] = None,
     content_metadata: Optional[dict] = None,
+    check_updates: bool = False,
     **options: Any,
 ) -> Saving:
     """Begins a save and returns while the state is still being copied. Call ``before_update`` before the
-    optimizer's step, and ``poll`` now and then or ``finish``. Arguments are those of ``save``."""
+    optimizer's step, and ``poll`` now and then or ``finish``. Arguments are those of ``save``, and
+    ``check_updates`` of ``reprise.torch.begin_save``."""
     how = _options(checkpoint_dir, **options)
     how.returns = _c.WHEN_QUEUED
     checks = validate_access_integrity, preprocess_common_before_consistancy_check
-    return _begun(_c.library().rp_begin_save, sharded_state_dict, content_metadata, checks, how)
+    return _begun(_c.library().rp_begin_save, sharded_state_dict, content_metadata, checks, how, check_updates)
 
 
 def load(
@@ -278,6 +280,7 @@ def _begun(
     content_metadata: Optional[dict],
     checks: tuple[bool, Optional[_Preprocess]],
     options: _c.SaveOptions,
+    check_updates: bool = False,
 ) -> Saving:
     def described() -> tuple[dict, bytes]:
         if content_metadata is not None:
@@ -285,10 +288,15 @@ def _begun(
         sharded, common = state_dict_utils.save_preprocess(sharded_state_dict, *checks)
         return sharded, pickled(common) if _leads() else b""
 
-    return _begun_with(call, described, options)
+    return _begun_with(call, described, options, check_updates)
 
 
-def _begun_with(call: Any, described: Callable[[], tuple[dict, bytes]], options: _c.SaveOptions) -> Saving:
+def _begun_with(
+    call: Any,
+    described: Callable[[], tuple[dict, bytes]],
+    options: _c.SaveOptions,
+    check_updates: bool = False,
+) -> Saving:
     """Begins a save of what ``described`` returns: sharded values alone, and rank 0's common state."""
     with interruptible():
         job = job_of(None)
@@ -296,7 +304,7 @@ def _begun_with(call: Any, described: Callable[[], tuple[dict, bytes]], options:
             sharded, own = job.on_all(described)
             # Ranks may have pickled equal values differently, so all save rank 0's.
             common = own if job.fabric is None else job.fabric.gather(range(job.fabric.size), own)[0]
-            return begun(call, job, lambda: _saved(sharded, common), options)
+            return begun(call, job, lambda: _saved(sharded, common), options, check_updates)
 
 
 def _saved(sharded: dict, common: bytes) -> State:

@@ -162,6 +162,14 @@ def iterations(rank, size, folder):
     """Saves three iterations in each way that runs in the background, and returns what is there."""
     calls = AsyncCallsQueue()
     state = simple(rank)
+    saving = rm.begin_save(state, folder, step=0, check_updates=True)
+    state["w"].data.add_(1)
+    try:
+        saving.before_update()
+        raise AssertionError("a change that came too early was not seen")
+    except rm.Error as error:
+        assert (error.code, error.key) == ("USAGE", "w"), error
+    state = simple(rank)
     saving = rm.begin_save(state, folder, step=1, keep=2)
     saving.before_update()
     state["w"].data.zero_()  # from now on it may change
