@@ -214,8 +214,11 @@ def failing(rank, size, folder):
 
 
 def remote(rank, size):
-    """Returns how a folder that is no path is refused."""
+    """Returns how a folder that is no path is refused, unless nothing is to be saved."""
     parts = dict.fromkeys(["dataloader", "optimizers", "lr_schedulers", "sd_adapter"])
+    off = reprise.titan.Manager.Config(folder="gs://bucket/run").build(model_parts=[], states={}, **parts)
+    assert not off.save(1) and not off.load()
+    off.maybe_wait_for_staging(), off.close()
     try:
         manager("ours", folder="gs://bucket/run").build(model_parts=[], states={}, **parts)
     except reprise.Error as error:
