@@ -469,8 +469,19 @@ std::optional<Value> read_common(Store& store, Communicator& group, const std::s
 }
 
 bool nothing_saved(Store& store, Communicator& group, const std::string& path) {
-  const auto answer = [&] { return Bytes(nothing_saved(store, path) ? 1 : 0); };
-  return !from_leader(group, LeaderSeams{}, answer).empty();
+  const auto answers = agree_on(group, [&] { return Bytes(nothing_saved(store, path) ? 0 : 1); });
+  const auto is_empty = [](const Bytes& answer) { return answer.empty(); };
+  const auto without = std::ranges::find_if(answers, is_empty);
+  const auto with = std::ranges::find_if_not(answers, is_empty);
+  if (without == answers.end() || with == answers.end()) return with == answers.end();
+  const auto rank_at = [&](auto at) {
+    return group.group().member({static_cast<std::int32_t>(at - answers.begin())});
+  };
+  throw Error(Code::kNotFound,
+              "this rank sees no checkpoint, but rank " + std::to_string(rank_at(with).value) +
+                  " does: is the same file system mounted on all ranks? If another job is writing "
+                  "its first checkpoint there, try again",
+              {.rank = rank_at(without), .file = store.display(path)});
 }
 
 LoadResult load(const Ports& ports, Communicator& group, const LoadOptions& options,

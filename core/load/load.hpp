@@ -25,7 +25,8 @@ namespace reprise {
 std::optional<Value> read_common(Store& store, Communicator& group, const std::string& path,
                                  const StepNames& names = {});
 
-/// True if nothing was ever saved at `path`; one rank checks for all. Collective.
+/// True if nothing was ever saved at `path`. Collective: all ranks look. Throws NOT_FOUND if some
+/// see a checkpoint and some do not.
 bool nothing_saved(Store& store, Communicator& group, const std::string& path);
 
 /// The job's request for content of the chosen checkpoint.

@@ -118,6 +118,7 @@ LoadResult load(Job& job, State& state, const LoadOptions& options);
 /// ever committed in the directory. Meant for a job that may be starting for the first time. Also
 /// returns nothing if the job's first save failed. A save that was killed between its last two
 /// steps leaves a complete checkpoint but no tracker; Fallback::kNewestWhole finds that checkpoint.
+/// Throws NOT_FOUND, with the rank that sees nothing, if other ranks see a checkpoint.
 std::optional<LoadResult> load_if_any(Job& job, State& state, const LoadOptions& options);
 
 /// Reads only the common state, from which a job can decide what to load. Returns nothing if the

@@ -16,9 +16,11 @@
 #include <utility>
 #include <vector>
 
+#include "core/api/calls.hpp"
 #include "core/ports/passing_store.hpp"
 #include "reprise/reprise.hpp"
 #include "tests/contracts/temporary_directory.hpp"
+#include "tests/contracts/thread_world.hpp"
 
 namespace reprise {
 namespace {
@@ -64,7 +66,7 @@ class DyingStore final : public PassingStore {
 /// A state of one tensor with all elements equal to `value`.
 struct Trained {
   explicit Trained(const Job& job, float value) : w(12, value) {
-    state.add("w", sharded({4, 3}, Mesh({{"dp", 1}}), {}, job.rank()), w.data());
+    state.add("w", sharded({4, 3}, Mesh({{"dp", job.world_size()}}), {}, job.rank()), w.data());
   }
   std::vector<float> w;
   State state;
@@ -150,6 +152,40 @@ TEST(LoadIfAny, tells_a_beginning_from_what_cannot_be_loaded) {
     }
     EXPECT_EQ(code, row.code);
     EXPECT_EQ(job_state.w, std::vector<float>(12, 7.0F));
+  }
+}
+
+TEST(LoadIfAny, is_refused_by_all_if_one_sees_another_file_system__2_ranks) {
+  for (const std::int32_t apart : {0, 1}) {
+    SCOPED_TRACE(apart);
+    const contracts::TemporaryDirectory directory;
+    const contracts::TemporaryDirectory empty;
+    const auto wrap = [&](Store&, GlobalRank rank) {
+      return rank.value == apart ? std::make_unique<PosixStore>(empty.path()) : nullptr;
+    };
+    for (const bool saved : {false, true}) {
+      contracts::run_ranks(
+          2, directory.path(),
+          [&](const Ports& ports) {
+            Job job = job_over(ports, ports.fabric.communicator(Group::world(2)));
+            Trained own(job, 7);
+            const LoadOptions options = {.directory = "run"};
+            if (!saved) {
+              EXPECT_FALSE(load_if_any(job, own.state, options));
+              return;
+            }
+            try {
+              load_if_any(job, own.state, options);
+              ADD_FAILURE() << "it began without a checkpoint";
+            } catch (const Error& error) {
+              EXPECT_EQ(error.code(), Code::kNotFound);
+              EXPECT_EQ(error.place().rank, GlobalRank{apart});
+            }
+          },
+          wrap);
+      Job writer = local_job(directory.path());
+      save(writer, Trained(writer, 1).state, {.directory = "run", .step = 10});
+    }
   }
 }
 
