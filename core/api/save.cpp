@@ -54,13 +54,14 @@ void require_possible(const SaveOptions& options, const StateDict& state) {
   if (written != nullptr && written->empty()) refuse("common: there are no bytes to store");
 }
 
-/// True for the name of what a checkpoint without a step consists of, or has beside it for a while.
-/// `meta.pt` is Lightning's, which writes it again after each save.
+/// True for the name of what a checkpoint without a step consists of, or has beside it for a while,
+/// also after its writer was killed. `meta.pt` is Lightning's, which writes it again after each
+/// save.
 bool is_of_checkpoint(std::string_view name) {
   constexpr std::array kNames = {kCommonFile, kBackendFile, kIntegrityFile,
                                  std::string_view("meta.pt")};
   return name.starts_with(kMetadataFile) || name.ends_with(".distcp") ||
-         name.ends_with(".metadata") || aside_name(name) ||
+         name.ends_with(".metadata") || aside_name(name) || is_mark(name) ||
          std::ranges::find(kNames, name) != kNames.end();
 }
 

@@ -93,7 +93,11 @@ MetadataFiles read_metadata_files(Store& store, const std::string& directory) {
     files.contents.push_back(read_all(store, path, room));
     room -= files.contents.back().size();
   }
-  return files;
+  if (!files.names.empty()) return files;
+  throw Error(Code::kNotFound,
+              "its metadata was removed after it had been found, such as by a job that keeps only "
+              "newer iterations; load again",
+              {.file = store.display(directory)});
 }
 
 std::uint64_t hash_of(const MetadataFiles& files) {

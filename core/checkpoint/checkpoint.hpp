@@ -24,6 +24,7 @@ struct MetadataFiles {
   std::vector<std::string> names;
   std::vector<Bytes> contents;
 };
+/// Throws NOT_FOUND if there are none.
 MetadataFiles read_metadata_files(Store& store, const std::string& directory);
 /// Returns a hash of the files' names and contents.
 std::uint64_t hash_of(const MetadataFiles& files);

@@ -75,6 +75,7 @@ TEST_F(Misuse, a_plain_checkpoint_does_not_take_away_what_is_none_of_its_own) {
   std::filesystem::remove(file("out/train.log"));
   save(job_, state_, {.directory = "out", .checksums = Checksums::kCrc32AndSha256});
   write(file("out/meta.pt"));
+  write(file("out/.reprise-0123456789abcdef"));  // a writer that was killed leaves it
   save(job_, state_, {.directory = "out"});
   std::filesystem::create_directories(file("out/logs"));
   EXPECT_THAT(save_complaint({.directory = "out"}), HasSubstr("holds 'logs'"));

@@ -28,6 +28,16 @@ TEST(LocateCheckpoint, those_below_are_named_the_highest_number_first) {
               testing::HasSubstr("checkpoints: b-10, b-009-x, b-9, b-1, a-2; name"));
 }
 
+TEST(LocateCheckpoint, metadata_that_is_gone_when_it_is_read_is_not_found) {
+  const contracts::TemporaryDirectory directory;
+  PosixStore store(directory.path());
+  store.make_directory("run/iter_0000001");
+  const auto error = contracts::error_of([&] { read_metadata_files(store, "run/iter_0000001"); });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code(), Code::kNotFound);
+  EXPECT_THAT(error->place().file, testing::HasSubstr("iter_0000001"));
+}
+
 std::optional<Error> refusal_of(Store& store, const std::string& path) {
   return contracts::error_of([&] { locate(store, path); });
 }
