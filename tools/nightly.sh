@@ -11,6 +11,7 @@ readonly night_steps=(
   "mpi           500 a sample of the scenarios on MPI processes, each twice"
   "matrix       1500 every mutant in one row of each scenario file"
   "explore      1500 random scenarios for 20 minutes"
+  "survival      900 a kill at each step of the saves of a PyTorch job, and ranks that fall apart"
 )
 # A weekly run has what a nightly one has no time for.
 readonly week_steps=(
@@ -73,6 +74,11 @@ stage_night_shardings() {
 }
 stage_night_mpi() {
   each_of "$night_program run scenarios --lane mpi --rows 1 --double --jobs $jobs --quiet --report $night_report/mpi"
+}
+stage_night_survival() {
+  build release reprise_library_c || return
+  interop_environment || return
+  REPRISE_KILLS_SAMPLE=1 REPRISE_PYTHON_TESTS="test_survival test_apart test_lives" interop_python "$interop_env"
 }
 # The matrix has a report of its own: a mutant that one row of each file misses is no failure of
 # the catalogue, which is what the gate judges.
