@@ -115,6 +115,24 @@ class Stateful(Case):
             self.assertEqual((counter.count, counter.loads, state["n"]), (7, 1, 1))
             self.assertEqual(counter.weights.tolist(), [7.0] * 3)
 
+    def test_objects_are_asked_and_told_in_the_order_of_their_keys(self):
+        """Whatever that of the dict is: on another rank it may be another one, and what they do is collective."""
+        order = []
+
+        class Asked(Counter):
+            def state_dict(self):
+                order.append(self.count)
+                return super().state_dict()
+
+            def load_state_dict(self, state):
+                order.append(-self.count)
+
+        for keys in ((3, 1, 2), (2, 1, 3)):
+            state = {f"k{key}": Asked(key) for key in keys}
+            rt.save(state, self.path())
+            rt.load(state, self.path())
+        self.assertEqual(order, [1, 2, 3, 1, 2, 3, -1, -2, -3] * 2)
+
     def test_keys_that_are_no_texts_find_their_place(self):
         state = {"by": {3: torch.ones(2), 4: "four"}}
         rt.save(state, self.path())

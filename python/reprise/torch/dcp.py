@@ -244,7 +244,7 @@ def _wrap_exception(failure: BaseException) -> Any:
 
 
 _torch_wrap_exception = utils._wrap_exception
-utils._wrap_exception = _wrap_exception
+utils._wrap_exception = _wrap_exception  # type: ignore[assignment]
 
 
 def _own_rank() -> int:

@@ -141,11 +141,13 @@ class TorchFabric:
     def leave(self, failure: BaseException) -> Error:
         """Ends the fabric on all ranks. Returns what this rank is to throw: its own failure if that is more than
         that it waited in vain."""
-        if self.failure is None:
-            first = self.channel.leave(failure)
-            own = isinstance(failure, Error) and failure.code not in ("PEER_FAILED", "DEADLINE")
-            self.failure = failure if own else first
-        return copy.copy(self.failure)
+        said = self.failure
+        if said is None:
+            said = self.channel.leave(failure)
+            if isinstance(failure, Error) and failure.code not in ("PEER_FAILED", "DEADLINE"):
+                said = failure
+            self.failure = said
+        return copy.copy(said)
 
     def close(self) -> None:
         """Ends the groups while the interpreter is whole."""
