@@ -11,10 +11,10 @@ set(REPRISE_THIRD_PARTY
   "core/adapters/socket   threads      PRIVATE"
   "core/adapters/mpi      threads      PRIVATE"
   "sim/fibers             context      PRIVATE"
-  "reports                json         PRIVATE"
+  "reports                json         PUBLIC"
   "reports                pugixml      PRIVATE"
   "reports/gate           json         PRIVATE"
-  "driver/yaml            yaml         PRIVATE"
+  "driver/yaml            yaml         PUBLIC"
   "driver/trainers        yaml         PRIVATE"
   "driver/language        yaml         PRIVATE"
   "driver/record          json         PRIVATE"
@@ -96,6 +96,10 @@ function(_reprise_find_third_party name)
     message(FATAL_ERROR "unknown library in cmake/third_party.cmake: ${name}")
   endif()
 endfunction()
+
+if(REPRISE_SOURCES)
+  include(third_party_sources)  # its function takes the place of the one above
+endif()
 
 # Links `target` with the libraries of `folder`. `visibility` PRIVATE or INTERFACE overrides the
 # table's for interface libraries and executables; TABLE keeps it.

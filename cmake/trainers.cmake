@@ -1,5 +1,5 @@
 # Trainers that are C++ programs: they stand beside the program, where their trainer.yaml looks.
-if(TARGET reprise_core_api AND TARGET reprise_core_adapters_local)
+if(REPRISE_TESTS AND TARGET reprise_core_api AND TARGET reprise_core_adapters_local)
   _reprise_find_third_party(json)
   _reprise_find_third_party(crypto)
   add_executable(trainer_engine trainers/engine/train.cpp)
@@ -9,7 +9,7 @@ if(TARGET reprise_core_api AND TARGET reprise_core_adapters_local)
   set_target_properties(trainer_engine PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
 endif()
 
-# What trainers/reprise_witness.py hashes with; the driver tells trainers where it is. A Python
+# What python/reprise/witness.py hashes with; the driver tells trainers where it is. A Python
 # without the sanitizers' runtime could not load a library that needs it.
 if(NOT CMAKE_CXX_FLAGS_DEBUG MATCHES "-fsanitize")
   add_library(reprise_witness SHARED trainers/witness_library.cpp)

@@ -14,8 +14,8 @@ readonly stages=(
   "bare    500 core alone without CUDA, NCCL and MPI, and its tests"
   "bundle  300 for three GPU architectures, what a bare GPU machine needs, tried elsewhere"
   "kernels 300 registers, spills and vector loads of each kernel for three GPU architectures"
-  "package 500 what others install, tried in an empty environment: a tarball and a wheel"
   "interop 2200 real torch and Megatron-Core write and read, where they can be had"
+  "package 500 what others install, tried in empty environments: a tarball, a wheel, a source distribution"
   "trainers 700 real trainers as the job: our engine, torch, Megatron-Core, where they can be had"
 )
 
@@ -173,7 +173,7 @@ stage_kernels() {
   checked_in_part 1 "$self" kernels
 }
 
-stage_package() { checked_in_part 2 "$self" package; }
+stage_package() { checked_in_part 3 "$self" package; }
 
 stage_lint() { lint_within 60 || { record 0 1 0; return 1; }; }
 stage_headers() { checked check_headers; }

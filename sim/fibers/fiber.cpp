@@ -16,6 +16,12 @@
 #include "core/base/check.hpp"
 #include "sim/fibers/sanitizer_switch.hpp"
 
+// The headers of libc++ leave it out.
+namespace __cxxabiv1 {                                      // NOLINT
+struct __cxa_eh_globals;                                    // NOLINT
+extern "C" __cxa_eh_globals* __cxa_get_globals() noexcept;  // NOLINT
+}  // namespace __cxxabiv1
+
 namespace reprise::sim {
 namespace {
 

@@ -1,0 +1,230 @@
+"""What ./dev package made: what is in the packages, and how the wheel does in environments with nothing else.
+
+It runs under the Python that has the packages' tools. REPRISE_PYTHONS lists interpreters, and REPRISE_TORCH_PYTHON is one with torch; without it that test is skipped.
+"""
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tarfile
+import tempfile
+import textwrap
+import unittest
+import zipfile
+
+import ziglang
+
+TREE = pathlib.Path(__file__).resolve().parents[2]
+BUILD = TREE / "build/package"
+SOURCES = TREE / "build/package-sources"
+PACKAGES = TREE / "build/packages"
+WHEEL = next(PACKAGES.glob("*.whl"))
+TARBALL = next(PACKAGES.glob("reprise-*.tar.gz"))
+SDIST = next(PACKAGES.glob("reprise_ckpt-*.tar.gz"))
+LIBRARIES = {"libreprise_c.so", "libreprise_witness.so"}
+OF_EACH_MACHINE = {"libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "ld-linux-x86-64.so.2"}
+NEWEST_GLIBC = (2, 28)
+PYTHONS = os.environ["REPRISE_PYTHONS"].split()
+TORCH = os.environ.get("REPRISE_TORCH_PYTHON")
+
+
+def said(*command, **options):
+    """What a command printed, both streams; throws if it failed."""
+    ran = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options)
+    if ran.returncode:
+        raise AssertionError(f"{command} ended with {ran.returncode}: {ran.stdout}")
+    return ran.stdout
+
+
+class Scratch(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name).resolve()
+
+    def environment(self, python, *wheels):
+        """Makes an environment with these wheels, installed in this order, and nothing else; returns its folder."""
+        where = self.folder / "env"
+        said(python, "-m", "venv", "--clear", "--without-pip", where)
+        for wheel in wheels:
+            said(sys.executable, "-m", "pip", "--python", where / "bin/python", "install", "--quiet", "--no-index", "--no-deps",
+                 "--disable-pip-version-check", wheel)
+        return where
+
+    def run_python(self, python, text, **env):
+        """Runs a program in an empty folder and an empty environment; returns what it printed, also if it failed."""
+        place = self.folder / "elsewhere"
+        place.mkdir(exist_ok=True)
+        return subprocess.run([str(python), "-c", textwrap.dedent(text)], cwd=place, env={"LANG": "C", **env}, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT).stdout
+
+
+class Contents(Scratch):
+    def setUp(self):
+        super().setUp()
+        with zipfile.ZipFile(WHEEL) as wheel:
+            wheel.extractall(self.folder / "wheel")
+        with tarfile.open(TARBALL) as tarball:
+            tarball.extractall(self.folder / "tarball")
+        self.wheel = self.folder / "wheel"
+        self.tarball = next((self.folder / "tarball").iterdir())
+        self.info = next(self.wheel.glob("*.dist-info"))
+        self.programs = [next(self.wheel.glob("*.data/scripts/reprise")), self.tarball / "bin/reprise"]
+
+    def test_the_wheel_has_the_package_of_the_tree_and_its_libraries(self):
+        package = {str(path.relative_to(TREE / "python")) for path in (TREE / "python").rglob("*") if path.suffix in (".py", ".typed")}
+        self.assertIn("reprise/py.typed", package)
+        found = {str(path.relative_to(self.wheel)) for path in self.wheel.rglob("*") if path.is_file()}
+        self.assertEqual({path for path in found if ".dist-info/" not in path and ".data/" not in path},
+                         package | {f"reprise/{name}" for name in LIBRARIES})
+
+    def test_programs_and_libraries_need_only_what_each_machine_has(self):
+        for path in [*self.programs, *(self.wheel / "reprise").glob("*.so")]:
+            needed = set(re.findall(r"\(NEEDED\).*\[(.*)\]", said("readelf", "-dW", path)))
+            self.assertLessEqual(needed, OF_EACH_MACHINE, path)
+            self.assertEqual("libc.so.6" in needed, path.name != "libreprise_witness.so", f"{path} needs {needed}")
+            versions = re.findall(r"\*UND\*.*\b((?:GLIBC|GLIBCXX|CXXABI|GCC)_[0-9.]+)", said("objdump", "-T", path))
+            self.assertEqual(bool(versions), bool(needed), path)
+            for version in versions:
+                kind, number = version.split("_")
+                self.assertEqual(kind, "GLIBC", f"{path}: {version}")
+                self.assertLessEqual(tuple(map(int, number.split(".")))[:2], NEWEST_GLIBC, f"{path}: {version}")
+
+    def test_the_name_and_the_tarball_say_for_which_systems(self):
+        self.assertRegex(WHEEL.name, r"^reprise_ckpt-[0-9.]+-py3-none-manylinux_2_28_x86_64\.whl$")
+        needs = tuple(map(int, (self.tarball / "glibc").read_text().split(".")))
+        self.assertLessEqual(needs, NEWEST_GLIBC)
+
+    def test_the_library_exports_the_c_interface_alone(self):
+        names = re.findall(r" T (\S+)$", said("nm", "-D", "--defined-only", self.wheel / "reprise/libreprise_c.so"), re.M)
+        declared = set(re.findall(r"\b(rp_\w+)\(", (TREE / "include/reprise/c.h").read_text()))
+        self.assertEqual(set(names), declared)
+
+    def test_there_is_a_licence_of_each_library_that_the_compiler_read(self):
+        inputs = said("ninja", "-C", BUILD, "-t", "inputs", "reprise", "reprise_library_c", "reprise_witness").split("\n")
+        read = said("ninja", "-C", BUILD, "-t", "deps").split("\n")
+        paths = {line.strip() for line in inputs + [line for line in read if line.startswith("    ")]}
+        libraries = {path.name: path.resolve() for path in SOURCES.iterdir() if path.is_dir() and path.name != "licences"}
+        zig = pathlib.Path(ziglang.__file__).resolve().parent
+        owners = {**libraries, "zig": zig, "": TREE}
+        inside = {"zig"}  # its runtime is linked into all
+        for path in paths:
+            where = (BUILD / path).resolve()
+            if not where.is_file():
+                continue
+            owner = next((name for name, folder in owners.items() if folder in where.parents), None)
+            self.assertIsNotNone(owner, f"{where} is of no library that tools/package-libraries.txt names")
+            inside.add(owner)
+        inside.discard("")
+        table = {line.split()[0] for line in (TREE / "tools/package-libraries.txt").read_text().split("\n") if line and line[0] != "#"}
+        self.assertEqual(table, inside)
+        for licences in (self.info / "licenses", self.tarball / "licences"):
+            texts = {path.name: path.read_text() for path in licences.iterdir()}
+            texts.pop("LICENSE", None)
+            self.assertEqual(set(texts), inside)
+            for name, text in texts.items():
+                self.assertRegex(text, "(?i)copyright", name)
+
+    def test_the_source_distribution_has_what_is_compiled_and_no_tests(self):
+        with tarfile.open(SDIST) as sdist:
+            folders = {name.split("/")[1] for name in sdist.getnames() if "/" in name}
+        self.assertLessEqual({"core", "cli", "driver", "sim", "python", "pyproject.toml", "CMakePresets.json", "LICENSE"}, folders)
+        self.assertFalse({"tests", "docs", "scenarios", "build"} & folders)
+
+
+NEWCOMER = """
+    import importlib.metadata, subprocess, sys
+    import reprise, reprise_ckpt
+    program = subprocess.run([sys.prefix + "/bin/reprise", "--version"], stdout=subprocess.PIPE, text=True).stdout.split()[1]
+    print({importlib.metadata.version("reprise-ckpt"), reprise.__version__, reprise.library_version(), program} == {program})
+"""
+
+
+class Pythons(Scratch):
+    def test_the_wheel_works_under_each(self):
+        self.assertTrue(PYTHONS)
+        for python in PYTHONS:
+            with self.subTest(said(python, "--version").strip()):
+                where = self.environment(python, WHEEL)
+                self.assertEqual(self.run_python(where / "bin/python", NEWCOMER), "True\n")
+                self.assertEqual(said(where / "bin/python", "-m", "reprise_ckpt", cwd=self.folder).count("reprise-ckpt"), 1)
+                said("bash", "-uo", "pipefail", "-c", '. tools/package.sh && package_works "$1"', "bash", where / "bin/reprise", cwd=TREE)
+                print(f"  {said(python, '--version').strip()}: works", file=sys.stderr)
+
+
+WITH_TORCH = """
+    import torch, torch.distributed.checkpoint as dcp
+    import reprise, reprise.torch as rt
+    from reprise import witness
+    assert reprise.__file__.startswith({site!r}), reprise.__file__
+    assert witness.FAST is not None
+    want = {{"w": torch.arange(12.0).reshape(3, 4).t(), "half": torch.ones(5, dtype=torch.bfloat16), "step": 7}}
+    rt.save(want, "run", step=3)
+    for load in (lambda state: rt.load(state, "run"), lambda state: dcp.load(state, checkpoint_id="run/step-3")):
+        state = {{"w": torch.zeros(4, 3), "half": torch.zeros(5, dtype=torch.bfloat16), "step": 0}}
+        load(state)
+        print(all(torch.equal(state[key], want[key]) for key in ("w", "half")), state["step"])
+"""
+
+
+class Torch(Scratch):
+    @unittest.skipUnless(TORCH, "no environment with torch: ./dev interop makes one")
+    def test_saves_and_loads_both_ways(self):
+        site = self.folder / "site"
+        said(sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--disable-pip-version-check", "--target", site, WHEEL)
+        out = self.run_python(TORCH, WITH_TORCH.format(site=str(site)), PYTHONPATH=str(site), HOME=str(self.folder), PYTHONWARNINGS="ignore")
+        self.assertEqual(out, "True 7\nTrue 7\n")
+
+
+class Beside(Scratch):
+    """The index has another distribution, `reprise`, with a module of that name."""
+
+    OTHER = '"""reprise - REtrospective and PRospective Inference SchEme"""\n__version__ = "1.0.0"\n'
+
+    def other_wheel(self):
+        path = self.folder / "reprise-1.0.0-py3-none-any.whl"
+        with zipfile.ZipFile(path, "w") as wheel:
+            wheel.writestr("reprise/__init__.py", self.OTHER)
+            wheel.writestr("reprise/gym/__init__.py", "")
+            wheel.writestr("reprise-1.0.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: reprise\nVersion: 1.0.0\n")
+            wheel.writestr("reprise-1.0.0.dist-info/WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+            names = [*wheel.namelist(), "reprise-1.0.0.dist-info/RECORD"]
+            wheel.writestr(names[-1], "".join(f"{name},,\n" for name in names))
+        return path
+
+    def imported(self, python, module, **env):
+        return self.run_python(python, f"import {module}", **env).strip().split("\n")[-1]
+
+    def test_the_other_installed_over_ours_is_named(self):
+        where = self.environment(PYTHONS[0], WHEEL, self.other_wheel())
+        theirs = str(next(where.glob("lib/*/site-packages/reprise/__init__.py")))
+        for module in ("reprise.torch", "reprise_ckpt"):
+            error = self.imported(where / "bin/python", module)
+            self.assertRegex(error, "^ImportError: ")
+            for part in (theirs, "pip uninstall reprise", "pip install --force-reinstall"):
+                self.assertIn(part, error)
+        mended = [("uninstall", "--yes", "reprise"), ("install", "--no-index", "--no-deps", "--force-reinstall", WHEEL)]
+        for words in mended:
+            said(sys.executable, "-m", "pip", "--python", where / "bin/python", "--quiet", *words)
+        self.assertEqual(self.imported(where / "bin/python", "reprise_ckpt"), "")
+
+    def test_ours_installed_over_the_other_is_said(self):
+        where = self.environment(PYTHONS[0], self.other_wheel(), WHEEL)
+        self.assertRegex(self.imported(where / "bin/python", "reprise_ckpt"), "^ImportError: the distribution reprise has .*pip uninstall reprise")
+        self.assertEqual(self.imported(where / "bin/python", "reprise"), "")
+
+    def test_one_that_is_found_first_is_named(self):
+        where = self.environment(PYTHONS[0], WHEEL)
+        for number, name in enumerate(("reprise/__init__.py", "reprise.py")):
+            folder = self.folder / f"first{number}"
+            first = folder / name
+            first.parent.mkdir(parents=True)
+            first.write_text(self.OTHER)
+            self.assertIn("reprise.torch", self.imported(where / "bin/python", "reprise.torch", PYTHONPATH=str(folder)))
+            error = self.imported(where / "bin/python", "reprise_ckpt", PYTHONPATH=str(folder))
+            self.assertRegex(error, f"^ImportError: import reprise finds {first}, which is not of reprise-ckpt; rename it")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
