@@ -79,6 +79,7 @@ class Writer(StorageWriter):
     def set_up_storage_writer(self, is_coordinator: bool, *args: Any, **kwargs: Any) -> None:
         if not kwargs.get("use_collectives", True):
             raise Error("UNSUPPORTED", "use_collectives=False: a checkpoint commits on all ranks or on none")
+        _expected.by = None
 
     def prepare_local_plan(self, plan: SavePlan) -> SavePlan:
         return dataclasses.replace(plan, storage_data=(_own_rank(),))
@@ -180,6 +181,7 @@ class Reader(_StockReader):
         if self._failure is not None:
             raise self._failure
         self._stored = metadata
+        _expected.by = None
 
     def prepare_local_plan(self, plan: LoadPlan) -> LoadPlan:
         return dataclasses.replace(plan, storage_data=(_own_rank(), str(self.path)))

@@ -256,6 +256,8 @@ def _world() -> Optional[dist.ProcessGroup]:
 def job_of(group: Optional[dist.ProcessGroup]) -> Job:
     """Returns the job over the ranks of a group, by default of all. Collective if there is none."""
     world = _world()
+    if group is not None and group is dist.GroupMember.NON_GROUP_MEMBER:
+        raise Error("USAGE", "this rank is not in the process group: only its members make the call", rank=dist.get_rank())
     return job_over(None if world is None else dist.get_process_group_ranks(group or world))
 
 
