@@ -20,9 +20,9 @@ def _describe_next_ranks_rows():
 
     begin, part = Leaves._begin, Leaves._part
 
-    def begun(self, key, dtype, shape, parts):
+    def begun(self, key, dtype, shape, *rest):
         self.whole = shape
-        begin(self, key, dtype, shape, parts)
+        begin(self, key, dtype, shape, *rest)
 
     def moved(self, key, offset, extent, local):
         if len(extent) > 0 and 0 < extent[0] < self.whole[0] and self.whole[0] % extent[0] == 0:
