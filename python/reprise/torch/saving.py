@@ -249,7 +249,8 @@ def begin_save(
 
     Args:
         staging_bytes: most memory for copies; by default as much as this rank writes. With less, this call
-            waits for writes.
+            waits for writes. For tensors on a CUDA device it is pinned, which makes the first call slow; later
+            ones use it again.
         check_updates: True looks in ``before_update`` whether a tensor was changed too early, and then throws
             USAGE with its key. For debugging: this rank gives up the save, and the others fail with it.
         others: as in ``save``.
