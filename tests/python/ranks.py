@@ -2,6 +2,7 @@
 import importlib
 import os
 import tempfile
+import time
 import traceback
 import warnings
 
@@ -41,8 +42,9 @@ def run(size, function, *arguments, ends=None, timeout=120):
         ]
         for worker in workers:
             worker.start()
+        ends_at = time.monotonic() + timeout
         for worker in workers:
-            worker.join(timeout)
+            worker.join(max(0, ends_at - time.monotonic()))
         late = [rank for rank, worker in enumerate(workers) if worker.is_alive()]
         for rank in late:
             workers[rank].kill()
