@@ -95,16 +95,21 @@ package_libraries() {
     step_timed "fetching the sources of libraries" build/log/package-fetch.log package_fetch "$package_sources"
 }
 
+# package_by_zig COMMAND...: with zig as the compiler, and a compiler cache that knows it.
+package_by_zig() {
+  (
+    export CC="$package_env/bin/zig-cc" CXX="$package_env/bin/zig-c++" PATH="$package_env/bin:$PATH"
+    export CCACHE_COMPILERTYPE=clang CCACHE_COMPILERCHECK=content ZIG_LOCAL_CACHE_DIR="$PWD/build/package-zig"
+    "$@"
+  )
+}
+
 # package_compile: builds what packages carry. Sources are reached through the tree, so that a compiler cache
 # finds their objects from another clone.
 package_compile() {
   ln -sfn "$package_sources" build/package-sources
-  (
-    export CC="$package_env/bin/zig-cc" CXX="$package_env/bin/zig-c++" ZIG_LOCAL_CACHE_DIR="$PWD/build/package-zig" \
-      CCACHE_COMPILERTYPE=clang CCACHE_COMPILERCHECK=content
-    cmake --preset package -D "REPRISE_SOURCES=$PWD/build/package-sources" -D "Python3_EXECUTABLE=$package_env/bin/python" &&
-      compile package --target reprise reprise_library_c reprise_witness
-  )
+  package_by_zig cmake --preset package -D "REPRISE_SOURCES=$PWD/build/package-sources" &&
+    package_by_zig compile package --target reprise reprise_library_c reprise_witness
 }
 
 # package_glibc FILE...: prints the oldest C library that has all that the files ask for.
@@ -155,9 +160,9 @@ package_try_tarball() {
 package_wheel() {
   local raw=build/package-raw
   rm -rf "$raw"
-  PATH="$package_env/bin:$PATH" "$package_env/bin/python" -m build --wheel --no-isolation --outdir "$raw" \
+  package_by_zig python -m build --wheel --no-isolation --outdir "$raw" \
     -C build-dir=build/package -C "cmake.define.REPRISE_SOURCES=$PWD/build/package-sources" . &&
-    PATH="$package_env/bin:$PATH" "$package_env/bin/auditwheel" repair --plat manylinux_2_28_x86_64 \
+    package_by_zig auditwheel repair --plat manylinux_2_28_x86_64 \
       -w "$package_dir" "$raw"/*.whl &&
     "$package_env/bin/python" -m build --sdist --no-isolation --outdir "$package_dir" .
 }
