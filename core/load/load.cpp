@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <memory>
-#include <set>
 
 #include "core/agree/agreement.hpp"
 #include "core/agree/leader.hpp"
@@ -148,6 +148,13 @@ class Loading {
       } catch (const Damage& damage) {
         if (!first) first = damage.error;
         pass_over(location, damage.error);
+      } catch (const Error& error) {
+        if (!half_read_) throw;
+        throw Error(error.code(),
+                    error.message() +
+                        "; tensors hold 0xBD, because a newer checkpoint was found "
+                        "damaged while they were read from it",
+                    error.place());
       }
     }
     throw *first;
@@ -294,17 +301,45 @@ class Loading {
         if (mismatch.code != Code::kNotStored) {
           throw Error(mismatch.code, mismatch.message, {.key = mismatch.key});
         }
-        if (poisoned_.contains(mismatch.key)) {
-          throw Error(
-              Code::kNotStored,
-              "a newer checkpoint, which is damaged, has this tensor, but this one does not",
-              {.key = mismatch.key, .file = checkpoint.location().directory});
-        }
         absent.push_back(mismatch.key);
       }
+      require_poison_covered(checkpoint, into);
       return Bytes{};
     });
     return absent;
+  }
+
+  /// Throws if this checkpoint lacks elements whose memory a damaged one has left poisoned.
+  void require_poison_covered(const Checkpoint& checkpoint, const StateDict& into) const {
+    for (const auto& leaf : into.tensors) {
+      const auto poisoned = poisoned_.find(leaf.key);
+      if (poisoned == poisoned_.end()) continue;
+      const StoredTensor* stored = checkpoint.catalog().tensor(leaf.key);
+      bool covers = stored != nullptr;
+      for (std::size_t dim = 0; covers && dim < leaf.shape.size(); ++dim) {
+        const auto wanted = std::min(poisoned->second[dim], leaf.shape[dim]);
+        covers = wanted <= logical_shape(*stored)[dim];
+      }
+      if (covers) continue;
+      const std::string what = stored != nullptr ? "all of this tensor" : "this tensor";
+      throw Error(Code::kNotStored,
+                  "a newer checkpoint, which is damaged, has " + what + ", but this one has not",
+                  {.key = leaf.key, .file = ports_.store.display(checkpoint.location().directory)});
+    }
+  }
+
+  /// Remembers what of the wanted tensors the damaged checkpoint has.
+  void remember_poison(const Checkpoint& damaged, const StateDict& into) {
+    half_read_ = true;
+    for (const auto& leaf : into.tensors) {
+      const StoredTensor* stored = damaged.catalog().tensor(leaf.key);
+      if (stored == nullptr) continue;
+      const Dims& shape = logical_shape(*stored);
+      Dims& largest = poisoned_.try_emplace(leaf.key, shape).first->second;
+      for (std::size_t dim = 0; dim < shape.size(); ++dim) {
+        largest[dim] = std::max(largest[dim], shape[dim]);
+      }
+    }
   }
 
   void read(Checkpoint& checkpoint, StateDict& into, ReadShare& share, LoadResult& report) {
@@ -335,7 +370,7 @@ class Loading {
         if (filling) filling->poison();
         return Bytes{};
       };
-      for (const auto& leaf : into.tensors) poisoned_.insert(leaf.key);
+      remember_poison(checkpoint, into);
       if (!is_damage(error.code(), LoadStage::kContent)) {
         // Only this rank knows if it can't poison its memory: others may be lost.
         const auto second = contribution_of(poison).error;
@@ -449,8 +484,10 @@ class Loading {
   std::vector<std::string> notes_;
   std::optional<MixedDevice> mixed_;  ///< set if the leaves are in memory of two kinds
   std::optional<Common> shown_;       ///< common state of the current candidate
-  /// Keys whose memory was poisoned; a later candidate must load them.
-  std::set<std::string> poisoned_;
+  bool half_read_ = false;            ///< true once a candidate was found damaged while it was read
+  /// For each key whose memory was poisoned, the largest shape that was stored; a later candidate
+  /// must have as much of it.
+  std::map<std::string, Dims> poisoned_;
 };
 
 }  // namespace

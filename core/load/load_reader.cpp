@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <exception>
-#include <set>
 #include <utility>
 
 #include "core/base/caught.hpp"
@@ -134,26 +133,24 @@ void ShareReader::poison(const LoadPlan& plan) {
     ring_->settle();                 // so that no copy comes after the poison
   } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): the load has failed before
   }
-  std::set<std::size_t> leaves;
   for (const auto& read : plan.reads) {
-    for (const auto& target : read.targets) leaves.insert(target.leaf);
+    for (const auto& target : read.targets) poison(target);
   }
-  for (const std::size_t leaf : leaves) poison(into_.tensors[leaf]);
 }
 
-void ShareReader::poison(const TensorLeaf& leaf) {
+void ShareReader::poison(const LoadTarget& target) {
   const std::array<std::byte, 16> pattern = [] {
     std::array<std::byte, 16> bytes{};
     bytes.fill(kPoison);
     return bytes;
   }();
-  for (const auto& piece : leaf.pieces) {
-    const ScatterCopy copy{.host = {pattern.data(), Dims::filled(piece.box.ndim(), 0)},
-                           .device = {address_of(leaf, piece, piece.box.offset), piece.strides},
-                           .extents = piece.box.extent,
-                           .element_bytes = size_of(leaf.dtype)};
-    device_.wait(device_.scatter({&copy, 1}));
-  }
+  const TensorLeaf& leaf = into_.tensors[target.leaf];
+  const Piece& piece = leaf.pieces[target.piece];
+  const ScatterCopy copy{.host = {pattern.data(), Dims::filled(piece.box.ndim(), 0)},
+                         .device = {address_of(leaf, piece, target.region.offset), piece.strides},
+                         .extents = target.region.extent,
+                         .element_bytes = size_of(leaf.dtype)};
+  device_.wait(device_.scatter({&copy, 1}));
 }
 
 }  // namespace reprise

@@ -49,11 +49,11 @@ class ShareReader {
   Value object(const ObjectRead& read);
   /// Waits until everything read so far is in the leaves.
   void settle();
-  /// Fills every target of the plan with 0xBD.
+  /// Fills every target of the plan with 0xBD; no other memory of the leaves.
   void poison(const LoadPlan& plan);
 
  private:
-  void poison(const TensorLeaf& leaf);
+  void poison(const LoadTarget& target);
 
   Checkpoint& checkpoint_;
   Device& device_;

@@ -244,6 +244,90 @@ TEST_F(StateParts, of_a_tensor_that_may_have_another_shape_what_is_stored_is_loa
   EXPECT_THAT(complaint([&] { state_.allow_other_shape("other"); }), HasSubstr("NOT_FOUND"));
 }
 
+/// What is left of a load when the newer of two checkpoints is found damaged while it is read.
+class HalfLoaded : public StateParts {
+ protected:
+  void save_step(std::int64_t step, const std::string& key, const Dims& shape, float value) {
+    std::vector<float> memory(16, value);
+    State state;
+    add(state, key, shape, {{.offset = {0, 0}, .extent = shape, .data = memory.data()}});
+    state.common() = NoneType{};
+    save(job_, state, {.directory = "run", .step = step});
+  }
+  /// Flips a bit of the elements of step 2.
+  void damage() {
+    const std::string path = directory_.path() + "/run/iter_0000002/__0_0.distcp";
+    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+    std::string content((std::istreambuf_iterator<char>(file)), {});
+    const float two = 2;
+    const auto at = content.find(std::string(reinterpret_cast<const char*>(&two), sizeof two));
+    ASSERT_NE(at, std::string::npos);
+    file.clear();
+    file.seekp(static_cast<std::streamoff>(at));
+    file.put(static_cast<char>(content[at] ^ 1));
+  }
+  LoadResult load_any(State& into, Strictness strictness = Strictness::kRaiseUnexpected) {
+    into.common() = NoneType{};
+    return load(job_, into,
+                {.directory = "run",
+                 .strictness = strictness,
+                 .checksums = LoadChecksums::kVerified,
+                 .fallback = Fallback::kNewestWhole});
+  }
+};
+
+TEST_F(HalfLoaded, rows_that_no_checkpoint_has_keep_their_values) {
+  save_step(1, "w", {3, 2}, 1);
+  save_step(2, "w", {3, 2}, 2);
+  damage();
+  std::vector<float> memory(10, -1);
+  State into;
+  add(into, "w", {5, 2}, {{.offset = {0, 0}, .extent = {5, 2}, .data = memory.data()}});
+  into.allow_other_shape("w");
+  EXPECT_EQ(load_any(into).step, 1);
+  EXPECT_THAT(memory, ElementsAre(1, 1, 1, 1, 1, 1, -1, -1, -1, -1));
+}
+
+TEST_F(HalfLoaded, rows_that_only_the_damaged_one_has_end_the_load) {
+  save_step(1, "w", {2, 2}, 1);
+  save_step(2, "w", {3, 2}, 2);
+  damage();
+  std::vector<float> memory(10, -1);
+  State into;
+  add(into, "w", {5, 2}, {{.offset = {0, 0}, .extent = {5, 2}, .data = memory.data()}});
+  into.allow_other_shape("w");
+  EXPECT_THAT(complaint([&] { load_any(into); }),
+              AllOf(HasSubstr("NOT_STORED"), HasSubstr("all of this tensor"), HasSubstr("0xBD"),
+                    HasSubstr(directory_.path() + "/run/iter_0000001")));
+}
+
+TEST_F(HalfLoaded, a_key_that_neither_has_is_no_reason_not_to_fall_back) {
+  save_step(1, "w", {3, 2}, 1);
+  save_step(2, "w", {3, 2}, 2);
+  damage();
+  std::vector<float> memory(6, -1);
+  std::vector<float> other(6, -1);
+  State into;
+  add(into, "w", {3, 2}, {{.offset = {0, 0}, .extent = {3, 2}, .data = memory.data()}});
+  add(into, "other", {3, 2}, {{.offset = {0, 0}, .extent = {3, 2}, .data = other.data()}});
+  const LoadResult found = load_any(into, Strictness::kReturnAll);
+  EXPECT_EQ(found.step, 1);
+  EXPECT_THAT(found.not_stored, ElementsAre("other"));
+  EXPECT_EQ(memory, std::vector<float>(6, 1));
+  EXPECT_EQ(other, std::vector<float>(6, -1));
+}
+
+TEST_F(HalfLoaded, an_older_one_that_does_not_fit_leaves_poison_and_says_so) {
+  save_step(1, "w", {2, 3}, 1);
+  save_step(2, "w", {3, 2}, 2);
+  damage();
+  std::vector<float> memory(6, -1);
+  State into;
+  add(into, "w", {3, 2}, {{.offset = {0, 0}, .extent = {3, 2}, .data = memory.data()}});
+  EXPECT_THAT(complaint([&] { load_any(into); }),
+              AllOf(HasSubstr("SHAPE_DRIFT"), HasSubstr("tensors hold 0xBD")));
+}
+
 TEST_F(StateParts, paths_say_where_keys_belong) {
   auto memory = counted(2);
   add(state_, "layers.0.w", {2}, {{.offset = {0}, .extent = {2}, .data = memory.data()}});
