@@ -35,6 +35,7 @@ from megatron.core.dist_checkpointing.strategies.torch import (
 )
 from megatron.core.dist_checkpointing.utils import extract_sharded_base, force_all_tensors_to_non_fp8
 from megatron.core.dist_checkpointing.validation import StrictHandling
+from megatron.core.fp8_utils import dequantize_fp8_tensor, is_float8tensor
 
 import reprise.torch  # noqa: F401  says what is wrong if this is another package of that name
 from reprise import _c
@@ -321,7 +322,9 @@ def _saved(sharded: dict, common: bytes) -> State:
             raise Error("USAGE", "the tensor has no data", key=one.key)
         known = _parts_of(tensors, one, 0 if main else 1)
         if main or known.replica != 0:
-            known.boxes.append((torch.Size(one.global_offset), _with_axes(one, one.data.detach())))
+            # Megatron-Core dequantizes what it writes, too.
+            data = dequantize_fp8_tensor(one.data) if is_float8tensor(one.data) else one.data
+            known.boxes.append((torch.Size(one.global_offset), _with_axes(one, data.detach())))
     stored = {key: pickled(values) for key, values in objects.items()}
     return State({**tensors, **stored}, {}, stored, common or None)
 
@@ -353,7 +356,7 @@ class _Wanted:
         self._tensors: dict[str, Parts] = {}
         self._objects: dict[str, bytes] = {}
         self._data: dict[int, torch.Tensor] = {}  # by the id of the sharded tensor
-        self._copies: list[tuple[torch.Tensor, torch.Tensor]] = []
+        self._copies: list[tuple[str, torch.Tensor, torch.Tensor]] = []
         for one in dict_utils.nested_values(sharded):
             if isinstance(one, ShardedObject):
                 self._objects[one.unique_key] = NOT_LOADED
@@ -365,11 +368,13 @@ class _Wanted:
     def _memory(self, one: ShardedTensor) -> torch.Tensor:
         memory = None if one.data is None else one.data.detach()
         if memory is None or one.allow_shape_mismatch:
-            # What is not stored is 0. A load that fails must leave the tensor as it was.
-            device = "cpu" if one.data is None else one.data.device
-            memory = torch.zeros(one.local_shape, dtype=one.dtype, device=device)
-            if one.data is not None:
-                self._copies.append((one.data.detach(), memory))
+            # What a stored tensor of another shape does not cover is 0, as in Megatron-Core. A load that fails
+            # must leave the tensor as it was.
+            if memory is None:
+                memory = torch.zeros(one.local_shape, dtype=one.dtype)
+            else:
+                self._copies.append((one.key, memory, torch.zeros_like(memory)))
+                memory = self._copies[-1][2]
         self._data[id(one)] = memory if one.data is None else one.data.detach()
         return memory
 
@@ -379,8 +384,11 @@ class _Wanted:
     def filled(self, found: _Found) -> dict:
         """Returns what was loaded, in the place of the sharded values; what is not stored is left out."""
         with torch.no_grad():
-            for tensor, copy in found.state.stand_ins + self._copies:
+            for tensor, copy in found.state.stand_ins:
                 tensor.copy_(copy)
+            for key, tensor, copy in self._copies:
+                if key not in found.not_stored:
+                    tensor.copy_(copy)
         objects: dict[str, Iterator[Any]] = {}
 
         def value_of(one: ShardedBase) -> Any:

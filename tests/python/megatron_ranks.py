@@ -16,7 +16,7 @@ from states import differences, numbers
 
 import job  # the trainer in trainers/megatron, which megatron_states has put on the path
 import reprise.megatron as rm
-from megatron.core import dist_checkpointing
+from megatron.core import dist_checkpointing, fp8_utils
 from megatron.core.dist_checkpointing.dict_utils import dict_list_map_outplace
 from megatron.core.dist_checkpointing.mapping import ShardedObject, ShardedTensor
 from megatron.core.dist_checkpointing.strategies import filesystem_async
@@ -156,6 +156,78 @@ def refusals(rank, size, folder):
     note(rm.load, {"w": ShardedTensor.from_rank_offsets("w", torch.ones(3).half(), replica_id=rank)}, folder)
     note(rm.load, {"w": ShardedTensor.from_rank_offsets("w", torch.ones(3), replica_id=rank), "v": 1}, folder)
     return said
+
+
+class Wrapper(torch.Tensor):
+    """A tensor without memory of its own, as those of Transformer Engine are."""
+
+    @staticmethod
+    def __new__(cls, content):
+        return torch.Tensor._make_wrapper_subclass(cls, content.shape, dtype=content.dtype, device=content.device)
+
+    def __init__(self, content):
+        self.content = content
+
+    def dequantize(self):
+        return self.content * 2
+
+    @classmethod
+    def __torch_dispatch__(cls, function, types, arguments=(), options=None):
+        bare = [one.content if isinstance(one, Wrapper) else one for one in arguments]
+        found = function(*bare, **(options or {}))
+        return cls(found) if isinstance(found, torch.Tensor) else found
+
+
+def of_data(rank, data, key="w"):
+    """A sharded tensor of float32, the same on all ranks, that holds other data."""
+    one = ShardedTensor.from_rank_offsets(key, torch.ones(3), replica_id=rank)
+    one.data = data
+    return {key: one}
+
+
+def wrong_data(rank, size, folder):
+    """What data are called that are not as their sharded tensor says, and what they are afterwards."""
+    said = []
+
+    def note(call, data):
+        try:
+            said.append(call(of_data(rank, data), folder)["w"].tolist())
+        except rm.Error as error:
+            said.append((error.code, error.key))
+
+    rm.save(of_data(rank, torch.ones(3)), folder)
+    memory = torch.zeros(12, dtype=torch.bfloat16)
+    note(rm.save, torch.ones(3).double())
+    note(rm.load, memory[:3])
+    assert not memory.any(), "a load has written beyond its tensor"
+    note(rm.save, Wrapper(torch.ones(3)))
+    note(rm.load, Wrapper(torch.ones(3)))
+    note(rm.load, torch.nn.Parameter(torch.zeros(3)))
+    # As where Transformer Engine is installed.
+    fp8_utils.HAVE_TE_FP8_TENSOR_CLASS, fp8_utils.FP8_TENSOR_CLASS = True, Wrapper
+    fp8_utils.is_te_min_version = lambda *_: True
+    rm.save(of_data(rank, Wrapper(torch.ones(3))), folder)
+    note(rm.load, torch.zeros(3))
+    return said
+
+
+def other_shapes(rank, size, folder):
+    """Loads four rows into a tensor that has six, and into one that is not stored, in each way."""
+    rm.save({"w": ShardedTensor.from_rank_offsets("w", torch.ones(2, 2), (0, rank, 2))}, folder)
+    found = []
+    for load in (dist_checkpointing.load, rm.load):
+        for data in (True, False):
+            wanted = {}
+            for key in ("w", "v"):
+                memory = torch.full((3, 2), 7.0)
+                wanted[key] = ShardedTensor.from_rank_offsets(key, memory, (0, rank, 2), allow_shape_mismatch=True)
+                wanted[key].data = memory if data else None
+            absent = wanted["v"].data
+            loaded, _, missing = load(wanted, folder, strict="return_all")
+            rows = loaded["w"][:, 0].tolist()
+            found.append((rows, sorted(loaded), missing, None if absent is None else absent.unique().tolist()))
+            dist.barrier()
+    return found
 
 
 def iterations(rank, size, folder):

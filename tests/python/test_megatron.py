@@ -69,6 +69,17 @@ class Calls(unittest.TestCase):
         self.assertEqual(first, ["CheckpointingException", *common])
         self.assertEqual(second, ["PEER_FAILED", *common])
 
+    def test_data_that_are_not_what_their_sharded_tensor_says(self):
+        wrong, wrapped = ("LAYOUT_MISMATCH", "w"), ("UNSUPPORTED", "w")
+        said = [wrong, wrong, wrapped, wrapped, [1.0] * 3, [2.0] * 3]
+        self.assertEqual(self.run_ranks(2, "wrong_data"), [said, said])
+
+    def test_of_another_shape_what_is_not_stored_is_zero_and_of_another_key_is_left_alone(self):
+        for rank, found in enumerate(self.run_ranks(2, "other_shapes")):
+            rows = [1.0] * 3 if rank == 0 else [1.0, 0.0, 0.0]
+            expected = [(rows, ["w"], {"v"}, [7.0]), (rows, ["w"], {"v"}, None)]
+            self.assertEqual(found, expected * 2)
+
     def test_iterations_have_a_tracker_and_the_newest_whole_one_is_loaded(self):
         for found in self.run_ranks(2, "iterations"):
             names = ["iter_0000002", "iter_0000003", "latest_checkpointed_iteration.txt"]

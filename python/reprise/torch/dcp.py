@@ -280,11 +280,11 @@ def _share(plan: SavePlan, planner: SavePlanner) -> State:
             objects[key] = value.getvalue()
         else:
             assert item.tensor_data is not None
-            planned = (item.tensor_data.chunk.sizes, item.tensor_data.properties.dtype)
-            if (value.shape, value.dtype) != planned:
-                what = f"{tuple(value.shape)} of {value.dtype} are to be written, but planned are {tuple(planned[0])} of {planned[1]}"
+            planned = item.tensor_data.chunk.sizes
+            if value.shape != planned:
+                what = f"{tuple(value.shape)} are to be written, but planned are {tuple(planned)}"
                 raise Error("LAYOUT_MISMATCH", what, key=key)
-            known = tensors.setdefault(key, Parts(value.dtype, item.tensor_data.size))
+            known = tensors.setdefault(key, Parts(item.tensor_data.properties.dtype, item.tensor_data.size))
             known.boxes.append((item.tensor_data.chunk.offsets, value.detach()))
     paths = plan.planner_data or {}
     if not isinstance(paths, dict):

@@ -78,12 +78,19 @@ def is_tensor(value: Any) -> bool:
 
 def is_reached(tensor: torch.Tensor) -> bool:
     """True if the engine may read and write the tensor's memory."""
-    return tensor.is_cpu or tensor.is_cuda and torch.version.hip is None
+    return not _is_wrapper(tensor) and (tensor.is_cpu or tensor.is_cuda and torch.version.hip is None)
+
+
+def _is_wrapper(tensor: torch.Tensor) -> bool:
+    return type(tensor).__torch_dispatch__ is not _NO_DISPATCH
 
 
 def _in_memory(tensor: torch.Tensor, key: str) -> torch.Tensor:
     """Returns the tensor, or a copy of one whose memory the engine can't use as it is. Throws UNSUPPORTED
-    for a tensor that is not strided elements in memory of the CPU or of a CUDA device."""
+    for a tensor that is not strided elements in memory of the CPU or of a CUDA device, such as one that wraps
+    others."""
+    if _is_wrapper(tensor):
+        raise Error("UNSUPPORTED", f"a tensor of type {type(tensor).__name__}", key=key)
     if tensor.layout is not torch.strided or tensor.is_quantized:
         raise Error("UNSUPPORTED", f"a tensor of layout {tensor.layout}, {tensor.dtype}", key=key)
     if not is_reached(tensor):
@@ -121,11 +128,11 @@ class Leaves:
         if type(value) in _PLAIN and getattr(value, "global_offsets", None) is None:
             shape = value.shape
             self._begin(key, value.dtype, shape, 1)
-            self._part(key, [0] * len(shape), shape, value)
+            self._part(key, value.dtype, [0] * len(shape), shape, value)
         elif type(value) is Parts:
             self._begin(key, value.dtype, value.shape, len(value.boxes), value.replica)
             for offset, box in value.boxes:
-                self._part(key, offset, box.shape, box)
+                self._part(key, value.dtype, offset, box.shape, box)
         else:
             self._add_shards(key, value)
 
@@ -135,9 +142,7 @@ class Leaves:
         self._begin(key, value.dtype, shape, len(chunks))
         for place, chunk in enumerate(chunks):
             local = find_tensor_shard(value, MetadataIndex(key, chunk.offsets, place))
-            if type(local).__torch_dispatch__ is not _NO_DISPATCH:
-                raise Error("UNSUPPORTED", f"a tensor of type {type(local).__name__}", key=key)
-            self._part(key, chunk.offsets, chunk.sizes, local)
+            self._part(key, value.dtype, chunk.offsets, chunk.sizes, local)
 
     def _begin(
         self, key: str, dtype: torch.dtype, shape: Any, parts: int, replica: int = _c.ANY_COPY
@@ -150,12 +155,16 @@ class Leaves:
             raise Error(error.code, error.message, key=key) from None
         self.words += (len(name), number, replica, len(shape), parts, *shape)
 
-    def _part(self, key: str, offset: Any, extent: Any, local: torch.Tensor) -> None:
+    def _part(
+        self, key: str, dtype: torch.dtype, offset: Any, extent: Any, local: torch.Tensor
+    ) -> None:
         memory = _in_memory(local, key)
         if memory is not local:
             self.stand_ins.append((local, memory))
         if memory.shape != extent:
             raise Error("LAYOUT_MISMATCH", f"a part of {tuple(extent)} has {tuple(memory.shape)}", key=key)
+        if memory.dtype != dtype:
+            raise Error("LAYOUT_MISMATCH", f"a part of a tensor of {dtype} has {memory.dtype}", key=key)
         self.kept.append((key, memory))
         strides = () if memory.is_contiguous() else memory.stride()
         kind = _c.HOST if memory.is_cpu else self._on_device(key, memory.device)
