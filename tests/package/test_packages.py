@@ -1,6 +1,7 @@
 """What ./dev package made: what is in the packages, and how the wheel does in environments with nothing else.
 
-It runs under the Python that has the packages' tools. REPRISE_PYTHONS lists interpreters, and REPRISE_TORCH_PYTHON is one with torch; without it that test is skipped.
+It runs under the Python that has the packages' tools. REPRISE_PYTHONS lists interpreters, and REPRISE_TORCH_PYTHON is
+one with torch; without it that test is skipped.
 """
 import os
 import pathlib
