@@ -33,7 +33,11 @@ from megatron.core.dist_checkpointing.strategies.torch import (
     TorchDistLoadShardedStrategy,
     TorchDistSaveShardedStrategy,
 )
-from megatron.core.dist_checkpointing.utils import extract_sharded_base, force_all_tensors_to_non_fp8
+from megatron.core.dist_checkpointing.utils import (
+    _clean_metadata_for_serialization,
+    extract_sharded_base,
+    force_all_tensors_to_non_fp8,
+)
 from megatron.core.dist_checkpointing.validation import StrictHandling
 from megatron.core.fp8_utils import dequantize_fp8_tensor, is_float8tensor
 
@@ -49,11 +53,13 @@ __all__ = ["Error", "LoadStrategy", "SaveResult", "SaveStrategy", "Saving", "beg
 
 STEP_NAMES = "iter_%07d"  # with the tracker latest_checkpointed_iteration.txt beside them
 COMMON_FILE, COMMON_KEY = "common.pt", "common_state"
+CONTENT_KEY = "content_metadata"  # in the common state
 
 _log = logging.getLogger("reprise")
 
 _Path = Union[str, os.PathLike]
 _Preprocess = Callable[[dict], dict]
+_Described = tuple[dict, bytes, Optional[Callable[[], None]]]
 
 
 def save(
@@ -145,18 +151,18 @@ def load(
     options = _load_options(path, _ENGINE_STRICT[strict])
     options.newest_whole, options.read_once = newest_whole, read_once
 
-    def described() -> tuple[_Wanted, dict, dict]:
+    def described() -> tuple[dict, _Wanted, dict, dict]:
         force_all_tensors_to_non_fp8(sharded_state_dict)
         state_dict, local, factories = state_dict_utils.load_preprocess(sharded_state_dict)
         sharded, _ = extract_sharded_base(state_dict)
-        if validate_access_integrity:
-            validation.validate_sharding_integrity(validation.determine_global_metadata(sharded)[1])
-        return _Wanted(sharded), local, factories
+        return sharded, _Wanted(sharded), local, factories
 
     with interruptible():
         job = job_of(None)
         with job.lock:
-            wanted, local, factories = job.on_all(described)
+            sharded, wanted, local, factories = job.on_all(described)
+            if validate_access_integrity:
+                job.on_all(lambda: _validate(sharded))
             found = _Found(job, wanted.state(b""), options)
     state_dict = _common_of(found)
     loaded = wanted.filled(found)
@@ -211,11 +217,11 @@ class SaveStrategy(TorchDistSaveShardedStrategy):
         return _request(self._begun(_c.library().rp_begin_save, sharded_state_dict, checkpoint_dir))
 
     def _begun(self, call: Any, sharded: dict, checkpoint_dir: _Path) -> Saving:
-        def described() -> tuple[dict, bytes]:
+        def described() -> _Described:
             # Up to 0.18 the common state has been written by now. The commit replaces the directory.
             file = Path(checkpoint_dir, COMMON_FILE)
             stores = any(one.key == COMMON_KEY for one in dict_utils.nested_values(sharded))
-            return sharded, file.read_bytes() if _leads() and not stores and file.exists() else b""
+            return sharded, file.read_bytes() if _leads() and not stores and file.exists() else b"", None
 
         return _begun_with(call, described, _options(checkpoint_dir, **self._reprise_options))
 
@@ -283,29 +289,43 @@ def _begun(
     options: _c.SaveOptions,
     check_updates: bool = False,
 ) -> Saving:
-    def described() -> tuple[dict, bytes]:
+    def described() -> _Described:
+        validates, preprocess = checks
         if content_metadata is not None:
-            sharded_state_dict["content_metadata"] = content_metadata
-        sharded, common = state_dict_utils.save_preprocess(sharded_state_dict, *checks)
-        return sharded, pickled(common) if _leads() else b""
+            sharded_state_dict[CONTENT_KEY] = content_metadata
+        sharded, common = state_dict_utils.save_preprocess(sharded_state_dict, False)
+        if CONTENT_KEY in common:
+            common[CONTENT_KEY] = _clean_metadata_for_serialization(common[CONTENT_KEY])
+        compared = preprocess(common) if validates and preprocess else common
+        content = pickled(common) if _leads() else b""
+        return sharded, content, (lambda: _validate(sharded, compared)) if validates else None
 
     return _begun_with(call, described, options, check_updates)
 
 
 def _begun_with(
     call: Any,
-    described: Callable[[], tuple[dict, bytes]],
+    described: Callable[[], _Described],
     options: _c.SaveOptions,
     check_updates: bool = False,
 ) -> Saving:
-    """Begins a save of what ``described`` returns: sharded values alone, and rank 0's common state."""
+    """Begins a save of what ``described`` returns: sharded values alone, rank 0's common state, and what all ranks
+    then call to compare theirs."""
     with interruptible():
         job = job_of(None)
         with job.lock:
-            sharded, own = job.on_all(described)
+            sharded, own, compare = job.on_all(described)
+            if compare is not None:
+                job.on_all(compare)
             # Ranks may have pickled equal values differently, so all save rank 0's.
             common = own if job.fabric is None else job.fabric.gather(range(job.fabric.size), own)[0]
             return begun(call, job, lambda: _saved(sharded, common), options, check_updates)
+
+
+def _validate(sharded: dict, common: Optional[dict] = None) -> None:
+    """Throws what Megatron-Core finds if it compares the ranks. It does that with collectives of torch, in which
+    they would wait for a rank that has failed: all must have described their state before."""
+    validation.validate_sharding_integrity(validation.determine_global_metadata(sharded)[1], common)
 
 
 def _saved(sharded: dict, common: bytes) -> State:

@@ -7,6 +7,7 @@ import logging
 import os
 import pathlib
 import queue
+import time
 
 import torch
 import torch.distributed as dist
@@ -16,9 +17,10 @@ from states import differences, numbers
 
 import job  # the trainer in trainers/megatron, which megatron_states has put on the path
 import reprise.megatron as rm
+import reprise.torch as rt
 from megatron.core import dist_checkpointing, fp8_utils
 from megatron.core.dist_checkpointing.dict_utils import dict_list_map_outplace
-from megatron.core.dist_checkpointing.mapping import ShardedObject, ShardedTensor
+from megatron.core.dist_checkpointing.mapping import ShardedObject, ShardedTensor, ShardedTensorFactory
 from megatron.core.dist_checkpointing.strategies import filesystem_async
 from megatron.core.dist_checkpointing.strategies.async_utils import AsyncCallsQueue
 from megatron.core.dist_checkpointing.strategies.fully_parallel import (
@@ -227,6 +229,41 @@ def other_shapes(rank, size, folder):
             rows = loaded["w"][:, 0].tolist()
             found.append((rows, sorted(loaded), missing, None if absent is None else absent.unique().tolist()))
             dist.barrier()
+    return found
+
+
+def failing(rank, size, folder):
+    """What this rank gets, and whether that takes only seconds, if rank 1 fails while it prepares its state."""
+    rt.configure(deadline_seconds=20)
+
+    def fails(*_):
+        if rank == 1:
+            raise ValueError("as a model's own code might")
+        return {}
+
+    class Unpicklable:
+        def __reduce__(self):
+            raise ValueError("as a lock might")
+
+    def built():
+        return {**simple(rank), "f": ShardedTensorFactory("f", torch.ones(2), fails, lambda found: found)}
+
+    found = []
+    for call in (
+        lambda: rm.save(built(), folder),
+        lambda: rm.save(simple(rank), folder, preprocess_common_before_consistancy_check=fails),
+        lambda: rm.save({**simple(rank), "common": Unpicklable()}, folder),
+        lambda: rm.save(simple(rank), folder),
+        lambda: rm.load(built(), folder),
+        lambda: rm.load({"w": simple(rank)["w"]}, folder),
+    ):
+        began = time.monotonic()
+        try:
+            call()
+            how = "done"
+        except Exception as error:
+            how = getattr(error, "code", type(error).__name__)
+        found.append((how, time.monotonic() - began < 10))
     return found
 
 

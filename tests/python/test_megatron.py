@@ -69,6 +69,12 @@ class Calls(unittest.TestCase):
         self.assertEqual(first, ["CheckpointingException", *common])
         self.assertEqual(second, ["PEER_FAILED", *common])
 
+    def test_a_rank_that_fails_to_prepare_its_state_is_heard_of_in_seconds(self):
+        first, second = self.run_ranks(2, "failing")
+        peer, own, done = ("PEER_FAILED", True), ("ValueError", True), ("done", True)
+        self.assertEqual(first, [peer, peer, own, done, peer, done])
+        self.assertEqual(second, [own, own, peer, done, own, done])
+
     def test_data_that_are_not_what_their_sharded_tensor_says(self):
         wrong, wrapped = ("LAYOUT_MISMATCH", "w"), ("UNSUPPORTED", "w")
         said = [wrong, wrong, wrapped, wrapped, [1.0] * 3, [2.0] * 3]
