@@ -3,7 +3,6 @@
     torchrun --nproc-per-node 4 megatron_core.py run 20
     torchrun --nproc-per-node 2 megatron_core.py run 40
 """
-import os
 import sys
 
 import torch
@@ -11,8 +10,6 @@ import torch.distributed as dist
 from megatron.core.dist_checkpointing import ShardedTensor
 
 import reprise.megatron as rm
-
-TRACKER = "latest_checkpointed_iteration.txt"
 
 
 def sharded(rows):
@@ -22,9 +19,9 @@ def sharded(rows):
 
 def main(path, last):
     dist.init_process_group("gloo")
-    rows, iteration = torch.zeros(8 // dist.get_world_size(), 4), 0
-    if os.path.exists(os.path.join(path, TRACKER)):
-        iteration = rm.load(sharded(rows), path)["iteration"]
+    rows = torch.zeros(8 // dist.get_world_size(), 4)
+    found = rm.load(sharded(rows), path, missing_ok=True)
+    iteration = found["iteration"] if found else 0
     while iteration < last:
         rows += 1
         iteration += 1

@@ -123,9 +123,10 @@ def load(
     validate_access_integrity: bool = True,
     strict: Union[str, StrictHandling] = StrictHandling.ASSUME_OK_UNEXPECTED,
     step: Optional[int] = None,
+    missing_ok: bool = False,
     newest_whole: bool = True,
     read_once: bool = False,
-) -> Union[dict, tuple[dict, set[str], set[str]]]:
+) -> Union[dict, tuple[dict, set[str], set[str]], None]:
     """Loads a checkpoint, whatever layout it was saved with, and returns a state dict.
 
     Checksums are verified. Element types must be those that are stored. What is not a tensor is unpickled as
@@ -137,6 +138,7 @@ def load(
         checkpoint_dir: a checkpoint, or a directory with iterations, of which the newest is loaded.
         validate_access_integrity, strict: see ``dist_checkpointing.load``. Objects are compared one by one.
         step: iteration to load from a directory with iterations.
+        missing_ok: True returns None, on all ranks, if nothing was ever saved there.
         newest_whole, read_once: see ``reprise.torch.load``.
 
     Returns:
@@ -149,7 +151,7 @@ def load(
     strict = validation.parse_strict_flag(strict)
     path = checkpoint_dir if step is None else os.path.join(checkpoint_dir, STEP_NAMES % step)
     options = _load_options(path, _ENGINE_STRICT[strict])
-    options.newest_whole, options.read_once = newest_whole, read_once
+    options.if_any, options.newest_whole, options.read_once = missing_ok, newest_whole, read_once
 
     def described() -> tuple[dict, _Wanted, dict, dict]:
         force_all_tensors_to_non_fp8(sharded_state_dict)
@@ -164,6 +166,8 @@ def load(
             if validate_access_integrity:
                 job.on_all(lambda: _validate(sharded))
             found = _Found(job, wanted.state(b""), options)
+    if found.path is None:
+        return None
     state_dict = _common_of(found)
     loaded = wanted.filled(found)
     dict_utils.merge(state_dict, local)
@@ -441,7 +445,7 @@ class _Found:
     def __init__(self, job: Job, state: State, options: _c.LoadOptions) -> None:
         self.state = state
         with filled(job, state, options) as found:
-            self.path = os.path.join("/", os.fsdecode(found.directory))
+            self.path = os.path.join("/", os.fsdecode(found.directory)) if found.found else None
             self.not_stored = set(_c.texts(found.not_stored, found.not_stored_count))
             self.not_requested = set(_c.texts(found.not_requested, found.not_requested_count))
             fell_back_from = _c.texts(found.fell_back_from, found.fell_back_from_count)
@@ -452,7 +456,7 @@ class _Found:
 def _common_of(found: _Found) -> dict:
     content = found.state.common()
     if not content:
-        what = "this is no checkpoint of Megatron-Core: it has no common state"
+        what = "not a Megatron-Core checkpoint: it has no common state"
         raise Error("NOT_STORED", what, file=found.path)
     common = torch.load(io.BytesIO(content), map_location="cpu")
     return common[0] if isinstance(common, list) else common  # from 0.19 on it is an object

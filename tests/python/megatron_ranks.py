@@ -152,6 +152,7 @@ def refusals(rank, size, folder):
     assert not os.path.exists(os.path.join(folder, ".metadata"))
     one = ShardedTensor.from_rank_offsets("w", torch.ones(2), replica_id=rank, allow_shape_mismatch=True)
     note(rm.load, {"w": one}, os.path.join(folder, "nowhere"))
+    said.append(rm.load({"w": one}, os.path.join(folder, "nowhere"), missing_ok=True))
     assert one.data.tolist() == [1, 1], "a load that failed has changed a tensor"
     rm.save({"w": ShardedTensor.from_rank_offsets("w", torch.ones(3), replica_id=rank)}, folder)
     note(rm.load, {"w": ShardedTensor.from_rank_offsets("w", torch.ones(2), replica_id=rank)}, folder)
