@@ -139,6 +139,20 @@ def alone_with_a_mistake(rank, size, folder):
     return found + [works(path, 3), sorted(os.listdir(path))]
 
 
+def beside_an_earlier_one(rank, size, folder):
+    """A save fails while an earlier one is in flight, which so fails, too, and keeps nobody from the directory."""
+    path, found = os.path.join(folder, "run"), []
+    state = {"n": torch.ones(2)}
+    earlier = rt.begin_save(state, path, step=1)
+    earlier.before_update()
+    saving = rt.begin_save(state, path, step=2, check_updates=True)
+    if rank == 1:
+        state["n"].add_(1)
+    found.append(said(lambda: (saving.before_update(), saving.finish())))
+    found.append(works(path, 3))
+    return found + [said(earlier.poll), said(earlier.finish), said(saving.finish), os.path.exists(os.path.join(path, "step-1"))]
+
+
 def program(rank, size, folder, body):
     """Runs this as a program of its own, whose interpreter ends. Returns its status, and what it printed."""
     code = (
@@ -219,6 +233,12 @@ class Apart(unittest.TestCase):
         self.assertEqual(second[4:6], [(("USAGE", None), True), True])
         self.assertEqual(first[6:], [(("PEER_FAILED", 1), True), True, ["step-2", "step-3"]])
         self.assertEqual(second[6:], ["exit", True, ["step-2", "step-3"]])
+
+    def test_a_save_that_fails_ends_those_in_flight(self):
+        first, second = ranks.run(2, beside_an_earlier_one, self.folder)
+        heard, own = (("USAGE", 1), True), (("USAGE", None), True)
+        self.assertEqual(first, [heard, True, heard, heard, heard, False])
+        self.assertEqual(second, [own, True, own, own, own, False])
 
     def test_a_rank_that_ends(self):
         for how, status in (("sys.exit(3)", 3), ("raise ValueError", 1), ("raise SystemExit", 0)):

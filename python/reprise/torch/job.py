@@ -92,13 +92,18 @@ def interruptible() -> Iterator[None]:
 class Job:
     """A job over some ranks of the world, or of this process alone. It lives until a call of its ranks fails, so
     that a save reuses the plan of the one before. One thread at a time uses it and its saves, which ``lock`` sees
-    to."""
+    to.
+
+    Attributes:
+        saves: those in flight, each with ``end(failure)``.
+    """
 
     def __init__(self, settings: _Settings, fabric: Optional[TorchFabric]) -> None:
         self._process, self._closed = os.getpid(), False
         self.handle = ctypes.c_void_p()
         self.lock = threading.RLock()
         self.fabric = fabric
+        self.saves: list[Any] = []
         self._device: Optional[int] = None
         _all.add(self)
         self.options = _c.JobOptions(
@@ -201,7 +206,7 @@ class _Place:
             known = fabric.failure
             why = known or fabric.channel.left()
             if why is not None:
-                self._forget()
+                self._forget(why)
                 if known is None:
                     raise why
         while self._job is None:
@@ -214,13 +219,16 @@ class _Place:
             fabric.leave(failure)
             return
         if fabric is not None:
-            self._forget()
+            self._forget(fabric.failure)
         Channel(self._name, self._failed, ranks).leave(failure)
         self._failed += 1
 
-    def _forget(self) -> None:
+    def _forget(self, why: Optional[Error]) -> None:
+        """Ends the job, and its saves in flight: their groups are gone, and they hold the locks of directories."""
         assert self._job is not None
         with self._job.lock:
+            for save in list(self._job.saves):
+                save.end(why)
             self._job.close()
         self._job = None
         self._failed += 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import copy
 import ctypes
 import logging
 import os
@@ -64,7 +65,9 @@ class Saving:
         self._state: Optional[State] = state  # keeps the tensors' memory until it was copied
         self._handle = handle
         self._result: Optional[SaveResult] = None
+        self._failure: Optional[BaseException] = None
         _in_flight.append(self)
+        job.saves.append(self)
         if job.fabric is not None:
             _Exit.listen()
 
@@ -77,9 +80,9 @@ class Saving:
             changed = self._changed()
             self._state = None
             if changed is not None:
-                self._end()
                 what = "this tensor was changed before before_update, so the save is given up"
                 failure = Error("USAGE", what, key=changed)
+                self.end(failure)
                 self._job.leave(failure)
                 raise failure
 
@@ -108,23 +111,26 @@ class Saving:
                 result = _c.SaveResult()
                 self._end_if_it_fails(_c.library().rp_save_finish, ctypes.byref(result))
                 self._result = _result_of(result)
-                self._end()
+                self.end(None)
                 _tell(self._job, self._result)
             return self._result
 
     def _end_if_it_fails(self, call: Any, into: Any) -> None:
-        if not self._handle:
-            raise Error("USAGE", "this save has failed before")
+        if self._failure is not None:
+            raise copy.copy(self._failure)
         with interruptible():  # whose Ctrl-C does not end a save that went well
             try:
                 self._job.check(call(self._handle, into))
-            except Error:
-                self._end()
+            except Error as error:
+                self.end(error)
                 raise
 
-    def _end(self) -> None:
-        if self in _in_flight:
+    def end(self, failure: Optional[BaseException]) -> None:
+        """Frees the save, which is not committed if there is a failure; the calls that follow throw it."""
+        self._failure = copy.copy(failure)
+        if self in _in_flight:  # not in a forked child
             _in_flight.remove(self)
+        self._job.saves.remove(self)
         _c.library().rp_save_free(self._handle)
         self._handle = ctypes.c_void_p()
         self._state = None
