@@ -3,6 +3,7 @@
     torchrun --nproc-per-node 4 fsdp2.py run 20
     torchrun --nproc-per-node 2 fsdp2.py run 40
 """
+import os
 import sys
 
 import torch
@@ -32,7 +33,7 @@ class Training(Stateful):
 
     def train(self):
         samples = torch.randn(24, 24, generator=torch.Generator().manual_seed(self.step))
-        samples = samples.chunk(dist.get_world_size())[dist.get_rank()]
+        samples = samples.chunk(dist.get_world_size())[dist.get_rank()].to(self.model[0].weight.device)
         loss = (self.model(samples) - samples).square().mean()
         self.optimizer.zero_grad()
         loss.backward()
@@ -43,6 +44,8 @@ class Training(Stateful):
 
 
 def main(path, last):
+    if torch.cuda.is_available():
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
     dist.init_process_group("cuda:nccl,cpu:gloo" if torch.cuda.is_available() else "gloo")
     training = Training()
     rt.load({"training": training}, path, missing_ok=True)
