@@ -11,6 +11,7 @@ torchtitan 0.2 there is ``reprise.torch.install()``.
 from __future__ import annotations
 
 import dataclasses
+import json
 import logging
 import os
 import re
@@ -20,8 +21,10 @@ from pathlib import Path
 from typing import Any, Optional
 
 import torch
+import torch.distributed.checkpoint as dcp
 
 import reprise.torch as rt
+from reprise.torch.job import interruptible, job_of
 
 try:
     from torchtitan.components.checkpointer import CheckpointManager
@@ -116,16 +119,33 @@ class Manager(CheckpointManager):
     def _load(self, step: int = -1) -> bool:
         self.maybe_wait_for_saving()
         self._newest = step == -1
+        self._found = self._newest_step() if self._newest else step
         return super()._load(step)
 
     def _find_load_step(self, folder: str = "") -> int:
-        """Returns the highest step that is stored, or -1. torchtitan's own also takes what an interrupted save
-        has left beside them for a step."""
-        stored = Path(folder or self.folder)
-        files = ".metadata", "model.safetensors.index.json"
-        names = os.listdir(stored) if stored.is_dir() else []
-        whole = [name for name in names if any((stored / name / file).is_file() for file in files)]
-        return max((int(name[5:]) for name in whole if re.fullmatch(r"step-\d+", name)), default=-1)
+        return self._found  # since torchtitan's own looks on each rank by itself
+
+    def _newest_step(self) -> int:
+        """Returns the highest step that all ranks find, or -1 if none finds any. Collective: a file system may not
+        show a new step to all of them at once."""
+        with interruptible():
+            job = job_of(None)
+            with job.lock:
+                own = job.on_all(lambda: _steps_in(Path(self.folder)))
+                fabric = job.fabric
+                told = [] if fabric is None else fabric.gather(range(fabric.size), json.dumps(own).encode())
+        of_ranks = [dict(json.loads(one)) for one in told] or [dict(own)]
+        found = set(of_ranks[0]).intersection(*of_ranks)
+        if not found and any(of_ranks):
+            rank = next(rank for rank, steps in enumerate(of_ranks) if steps)
+            what = f"rank {rank} finds step {max(of_ranks[rank])}, but no step is found by all ranks"
+            raise rt.Error("NOT_FOUND", what, rank=rank, file=self.folder)
+        whole = {step for step in found if all(steps[step] for steps in of_ranks)}
+        newest = max(whole or found, default=-1)
+        if fabric is None or fabric.rank == 0:
+            for step in sorted(step for step in found if step > newest):
+                _log.warning("passed over step %d: in Hugging Face's format there are weights alone", step)
+        return newest
 
     def dcp_load(
         self, state_dict: dict[str, Any], checkpoint_id: str, from_hf: bool, from_quantized: bool
@@ -133,10 +153,17 @@ class Manager(CheckpointManager):
         if from_hf:
             return super().dcp_load(state_dict, checkpoint_id, from_hf, from_quantized)
         own = os.path.dirname(checkpoint_id) == self.folder.rstrip("/")
-        found = rt.load(state_dict, self.folder if own and self._newest else checkpoint_id)
-        assert found is not None
-        for damaged in found.fell_back_from:
-            _log.warning("passed over %s", damaged)
+        path = self.folder if own and self._newest else checkpoint_id
+        try:
+            found = rt.load(state_dict, path)
+            assert found is not None
+            for damaged in found.fell_back_from:
+                _log.warning("passed over %s", damaged)
+        except rt.Error as error:
+            if error.code != "DTYPE_DRIFT":
+                raise
+            # Weights may have been exported with another type. Nothing has changed yet, and torch converts.
+            dcp.load(state_dict, storage_reader=rt.Reader(path))
         if MODEL in self.states:  # whose tensors stand at the top of the state dict
             self.states[MODEL].load_state_dict(state_dict)
 
@@ -159,3 +186,15 @@ class Manager(CheckpointManager):
             self.maybe_wait_for_saving()
         else:  # the other ranks may not come; threads may still read the tensors
             self.save_future.before_update()
+
+
+def _steps_in(folder: Path) -> list[tuple[int, bool]]:
+    """Returns the steps that are stored in torch's format (True) or in Hugging Face's. What an interrupted save has
+    left beside them is none."""
+    names = os.listdir(folder) if folder.is_dir() else []
+    found = []
+    for name in (name for name in names if re.fullmatch(r"step-\d+", name)):
+        whole = (folder / name / ".metadata").is_file()
+        if whole or (folder / name / "model.safetensors.index.json").is_file():
+            found.append((int(name[5:]), whole))
+    return found

@@ -35,6 +35,15 @@ class Trainers(unittest.TestCase):
     def test_keeps_as_many_as_it_should_and_passes_over_a_damaged_one(self):
         self.assertEqual(self.run_ranks("kept"), [(["step-6", "step-7"], True, 6)] * 2)
 
+    def test_weights_of_another_element_type_are_converted(self):
+        self.assertEqual(self.run_ranks("converted"), [[], []])
+
+    def test_all_ranks_load_the_same_step(self):
+        passed = "passed over step 9: in Hugging Face's format there are weights alone"
+        nothing = ("NOT_FOUND", "rank 0 finds step 9, but no step is found by all ranks")
+        expected = [True, 4, [passed], nothing], [True, 4, [], nothing]
+        self.assertEqual(self.run_ranks("seen"), list(expected))
+
     def test_a_rank_that_fails_does_not_wait_for_the_others(self):
         self.assertEqual(self.run_ranks("failing"), [False, False])
 

@@ -159,7 +159,7 @@ def content(trainer):
 
 
 def manager(kind, **options):
-    options = dict(enable=True, interval=2, last_save_model_only=False, **options)
+    options = {"enable": True, "interval": 2, "last_save_model_only": False, **options}
     if kind == "stock":
         return CheckpointManager.Config(**options)
     return reprise.titan.Manager.Config(async_mode="async" if kind == "async" else "disabled", **options)
@@ -199,6 +199,43 @@ def kept(rank, size, folder):
     found = again.checkpointer.load()
     again.close()
     return names, found, again.step
+
+
+def converted(rank, size, folder):
+    """Returns where weights that were exported with another element type are not those that torchtitan loads."""
+    trained(folder, manager("ours", last_save_model_only=True, export_dtype="bfloat16"), 3)
+    found = []
+    for kind in ("ours", "stock"):
+        path = os.path.join(folder, "checkpoint", "step-3")
+        one = trainer(os.path.join(folder, kind), manager(kind, initial_load_path=path), 3)
+        assert one.checkpointer.load()
+        found.append(content(one)["model"])
+        one.close()
+    assert all(torch.equal(value, value.bfloat16().float()) for value in found[0].values())
+    return list(differences(*found))
+
+
+def seen(rank, size, folder):
+    """Returns what is loaded if the newest is in Hugging Face's format, and if rank 1 sees another folder than rank 0."""
+    trained(folder, manager("ours"), 4)
+    export = pathlib.Path(folder, "checkpoint", "step-9")
+    if rank == 0:
+        export.mkdir()
+        (export / "model.safetensors.index.json").write_text("{}")
+    torch.distributed.barrier()
+    again = trainer(folder, manager("ours"), 4)
+    said, listed = [], os.listdir
+    reprise.titan._log.warning = lambda line, *values: said.append(line % values)
+    found = [again.checkpointer.load(), again.step, said]
+    if rank == 1:
+        os.listdir = lambda _: []
+    try:
+        found.append(again.checkpointer.load())
+    except reprise.Error as error:
+        found.append((error.code, error.message))
+    os.listdir = listed
+    again.close()
+    return found
 
 
 def failing(rank, size, folder):
