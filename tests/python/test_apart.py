@@ -173,14 +173,14 @@ def ends(rank, size, folder, how):
 
 
 def again(rank, size, folder):
-    """torch.distributed is destroyed and initialised again, in a new place and in the same."""
+    """torch.distributed is destroyed and initialised again."""
     path, found = os.path.join(folder, "run"), []
     found.append(works(path, 1))
     saving = rt.begin_save({"n": 2}, path, step=2)
     fabric = weakref.ref(saving._job.fabric)
-    dist.destroy_process_group()
     place = dist.FileStore(os.path.join(folder, "again"), size)
     for step in (3, 4):
+        dist.destroy_process_group()
         world = dist.PrefixStore(str(step), place)
         dist.init_process_group("gloo", store=world, rank=rank, world_size=size)
         if step == 3:
@@ -188,11 +188,36 @@ def again(rank, size, folder):
             del saving
         found.append(works(path, step))
         found.append(fabric() is None)
-        dist.destroy_process_group()
-    # The keys of the first job are still there.
-    dist.init_process_group("gloo", store=dist.PrefixStore("3", place), rank=rank, world_size=size)
-    found.append(works(path, 5))
     return found + [sorted(os.listdir(path))]
+
+
+def in_the_same_store(rank, size, folder):
+    """Saves fail in a world, before and after the ranks have met; the next has the same store, and both work."""
+    path, found = os.path.join(folder, "run"), []
+    place = dist.FileStore(os.path.join(folder, "again"), size)
+    dist.distributed_c10d._get_default_store = lambda: place  # torch's own keys would be in each other's way
+    rt.configure(deadline_seconds=2)
+    if rank == 0:
+        found.append(said(rt.save, {"n": 1}, path))
+        store().set("given up", "")
+    else:
+        store().wait(["given up"])
+        found.append(said(rt.save, {"n": 1}, path))
+    rt.configure(deadline_seconds=60)
+    state = {"n": torch.ones(2)}
+    for step in (1, 2, 3):
+        saving = rt.begin_save(state, path, step=step, check_updates=True)
+        if rank == 1 and step < 3:
+            state["n"].add_(1)
+        found.append(said(lambda: (saving.before_update(), saving.finish())))
+        if step > 1:
+            dist.destroy_process_group()
+            world = dist.FileStore(os.path.join(folder, f"world{step}"), size)
+            dist.init_process_group("gloo", store=world, rank=rank, world_size=size)
+        rt.configure(deadline_seconds=2 if step == 2 else 60)
+        found.append(said(works, path, 10 * step))
+        rt.configure(deadline_seconds=60)
+    return found
 
 
 def forked(rank, size, folder):
@@ -249,8 +274,15 @@ class Apart(unittest.TestCase):
                 self.assertEqual(first, (0, "(('PEER_FAILED', 1), True)" if status else "('done', True)"))
 
     def test_another_world(self):
-        steps = [f"step-{step}" for step in range(1, 6)]
-        self.assertEqual(ranks.run(2, again, self.folder), [[True] * 6 + [steps]] * 2)
+        steps = [f"step-{step}" for step in range(1, 5)]
+        self.assertEqual(ranks.run(2, again, self.folder), [[True] * 5 + [steps]] * 2)
+
+    def test_another_world_in_the_same_store(self):
+        first, second = ranks.run(2, in_the_same_store, self.folder)
+        done = ("done", True)
+        heard, own = (("USAGE", 1), True), (("USAGE", None), True)
+        self.assertEqual(first, [(("DEADLINE", 0), True), heard, done, heard, done, done, done])
+        self.assertEqual(second, [(("DEADLINE", 0), True), own, done, own, done, done, done])
 
     def test_a_forked_child_of_a_rank(self):
         self.assertEqual(ranks.run(2, forked, self.folder), [(0, "0 True")] * 2)

@@ -41,14 +41,24 @@ class Used(Exception):
 
 class Channel:
     """What ranks tell each other in the store where the job has met: who has come, and why a rank has left.
-    ``number`` tells the fabrics of one name apart, which the ranks open one after another."""
+    ``number`` tells the fabrics of one name apart, which the ranks open one after another; ``again`` says that
+    one has failed before."""
 
-    def __init__(self, name: str, number: int, ranks: Sequence[int]) -> None:
+    def __init__(self, name: str, number: int, ranks: Sequence[int], again: bool) -> None:
         kind = hashlib.sha256(name.encode()).hexdigest()[:16]
         self.store = dist.PrefixStore(f"reprise/{kind}/{number}", dist.distributed_c10d._get_default_store())
-        self.is_first = number == 0
+        self.again = again
         self.ranks = list(ranks)
         self.rank = self.ranks.index(dist.get_rank())
+
+    def is_used(self) -> bool:
+        """True if all had met by this number before this rank has come: that was in an earlier world, whose store
+        this one has."""
+        try:
+            everyone = self._store_of(range(len(self.ranks)))
+            return everyone.check(["count"]) and everyone.add("count", 0) >= len(self.ranks)
+        except RuntimeError:
+            return False
 
     def left(self) -> Optional[Error]:
         """Returns why a rank has left, or None, also if the store is gone: it may end before the ranks do."""
@@ -71,7 +81,7 @@ class Channel:
     ) -> dist.PrefixStore:
         """Waits until all members have come, once for each set of members. Returns a store of their own.
         Throws Used, DEADLINE with the ranks that are missing, INTERRUPTED, or why one has left."""
-        store = dist.PrefixStore(",".join(map(str, members)), self.store)
+        store = self._store_of(members)
         store.set(f"here/{self.rank}", "")
         if store.add("count", 1) > len(members):
             raise Used
@@ -92,6 +102,9 @@ class Channel:
             time.sleep(pause)
             pause = min(2 * pause, 0.05)
         return store
+
+    def _store_of(self, members: Sequence[int]) -> dist.PrefixStore:
+        return dist.PrefixStore(",".join(map(str, members)), self.store)
 
 
 class TorchFabric:
@@ -175,7 +188,7 @@ class TorchFabric:
         """Collective over the members at the first call."""
         group = self._groups.get(members)
         if group is None:
-            again = members == self._everyone and not self.channel.is_first
+            again = members == self._everyone and self.channel.again
             seconds = min(self._seconds, _AGAIN_SECONDS) if again else self._seconds
             try:
                 # It can't be interrupted, so it has to wait for nobody.

@@ -191,12 +191,14 @@ _all: weakref.WeakSet[Job] = weakref.WeakSet()
 class _Place:
     """Where the job of some ranks is kept."""
 
-    def __init__(self, world: Optional[dist.ProcessGroup], name: str) -> None:
+    def __init__(self, world: Optional[dist.ProcessGroup], name: str, earlier: int = 0) -> None:
         self.world = world
         self.lock = threading.RLock()
         self._name = name
         self._job: Optional[Job] = None
-        self._failed = 0  # number of jobs that have; the same on all ranks once each has heard of it
+        self.number = 0  # of the job; the same on all ranks once each has heard why the one before has failed
+        self._again = False
+        self._earlier = earlier  # number of jobs of an earlier world that have failed
 
     def job(self, ranks: Optional[Sequence[int]]) -> Job:
         """Returns the job. Collective if there is none. Throws why another rank has left it, if this one
@@ -220,8 +222,8 @@ class _Place:
             return
         if fabric is not None:
             self._forget(fabric.failure)
-        Channel(self._name, self._failed, ranks).leave(failure)
-        self._failed += 1
+        self._channel(ranks).leave(failure)
+        self._go_on()
 
     def _forget(self, why: Optional[Error]) -> None:
         """Ends the job, and its saves in flight: their groups are gone, and they hold the locks of directories."""
@@ -231,28 +233,41 @@ class _Place:
                 save.end(why)
             self._job.close()
         self._job = None
-        self._failed += 1
+        self._go_on()
+
+    def _go_on(self) -> None:
+        self.number += 1
+        self._again = True
+
+    def _channel(self, ranks: Sequence[int]) -> Channel:
+        """Returns the next that no earlier world with the same store has used."""
+        while True:
+            channel = Channel(self._name, self.number, ranks, self._again)
+            if not channel.is_used() and (self.number >= self._earlier or channel.left() is None):
+                return channel
+            self.number += 1
 
     def _opened(self, ranks: Optional[Sequence[int]]) -> Optional[Job]:
         """Returns nothing if an earlier world has used the number."""
         if ranks is None:
             return Job(_settings, None)
-        channel = Channel(self._name, self._failed, ranks)
+        channel = self._channel(ranks)
         try:
             why = channel.left()
             if why is not None:
                 raise why
             return Job(_settings, TorchFabric(channel, _settings.deadline_seconds, lambda: _stop.asked))
         except Used:
-            self._failed += 1
+            self.number += 1
             return None
         except BaseException as error:
-            self._failed += 1
+            self._go_on()
             channel.leave(error)
             raise
 
 
 _places: dict[tuple, _Place] = {}
+_numbers: dict[tuple, int] = {}  # of the last jobs in places of earlier worlds, whose store this one may have
 _finding = threading.Lock()
 _inherited: Any = None  # the world in which this process was forked, where it is no rank
 
@@ -292,10 +307,12 @@ def _place_of(ranks: Optional[Sequence[int]], purpose: str) -> _Place:
         raise Error("USAGE", what)
     with _finding:
         # What an earlier world had ends here, but for saves that are still in flight.
-        for key in [key for key, place in _places.items() if place.world is not None and place.world is not world]:
-            del _places[key]
+        for key, place in list(_places.items()):
+            if place.world is not None and place.world is not world:
+                _numbers[key] = place.number
+                del _places[key]
         key = (None if ranks is None else tuple(ranks), _settings, purpose)
-        return _places.setdefault(key, _Place(None if ranks is None else world, str(key)))
+        return _places.setdefault(key, _Place(None if ranks is None else world, str(key), _numbers.get(key, 0)))
 
 
 @atexit.register
