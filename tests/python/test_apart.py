@@ -19,6 +19,7 @@ from torch.distributed.checkpoint.default_planner import DefaultLoadPlanner, Def
 import ranks
 import reprise
 import reprise.torch as rt
+from reprise.torch import fabric
 from states import BESIDE
 
 SOON = 40  # seconds; far less than a deadline
@@ -139,6 +140,33 @@ def alone_with_a_mistake(rank, size, folder):
     return found + [works(path, 3), sorted(os.listdir(path))]
 
 
+class Waits:
+    """A Stateful object that fails on rank 1, and on rank 0 waits until the save on rank 1 has ended."""
+
+    def state_dict(self):
+        if dist.get_rank() == 1:
+            raise ValueError("mine")
+        store().wait(["ended"])
+        return {}
+
+    def load_state_dict(self, state):
+        pass
+
+
+def stuck(rank, size, folder):
+    """Rank 0 can't hear of a mistake of rank 1, which does not wait for ever."""
+    path = os.path.join(folder, "run")
+    usual, fabric._AGAIN_SECONDS = fabric._AGAIN_SECONDS, 2
+    found = [works(path, 1)]
+    try:
+        rt.save({"waits": Waits()}, path, step=2)
+    except (ValueError, reprise.Error) as error:
+        found.append((type(error).__name__, "mine" in str(error)))
+    fabric._AGAIN_SECONDS = usual
+    store().set("ended", "")
+    return found + [works(path, 3)]
+
+
 def beside_an_earlier_one(rank, size, folder):
     """A save fails while an earlier one is in flight, which so fails, too, and keeps nobody from the directory."""
     path, found = os.path.join(folder, "run"), []
@@ -177,7 +205,7 @@ def again(rank, size, folder):
     path, found = os.path.join(folder, "run"), []
     found.append(works(path, 1))
     saving = rt.begin_save({"n": 2}, path, step=2)
-    fabric = weakref.ref(saving._job.fabric)
+    earlier = weakref.ref(saving._job.fabric)
     place = dist.FileStore(os.path.join(folder, "again"), size)
     for step in (3, 4):
         dist.destroy_process_group()
@@ -187,7 +215,7 @@ def again(rank, size, folder):
             saving.finish()  # its groups are its own
             del saving
         found.append(works(path, step))
-        found.append(fabric() is None)
+        found.append(earlier() is None)
     return found + [sorted(os.listdir(path))]
 
 
@@ -258,6 +286,11 @@ class Apart(unittest.TestCase):
         self.assertEqual(second[4:6], [(("USAGE", None), True), True])
         self.assertEqual(first[6:], [(("PEER_FAILED", 1), True), True, ["step-2", "step-3"]])
         self.assertEqual(second[6:], ["exit", True, ["step-2", "step-3"]])
+
+    def test_a_mistake_that_the_others_can_not_hear_of(self):
+        first, second = ranks.run(2, stuck, self.folder)
+        self.assertEqual(first, [True, ("Error", True), True])
+        self.assertEqual(second, [True, ("ValueError", True), True])
 
     def test_a_save_that_fails_ends_those_in_flight(self):
         first, second = ranks.run(2, beside_an_earlier_one, self.folder)

@@ -30,7 +30,7 @@ from reprise.errors import Error
 _HEAD = 4096  # bytes that every member sends first: a length, and as much as fits
 _INLINE = _HEAD - 8
 _GRACE_SECONDS = 2.0  # that a wait goes on after its end was decided, since the others may be about to end it
-_AGAIN_SECONDS = 60.0  # longest wait for ranks that are to meet again after an error
+_AGAIN_SECONDS = 60.0  # longest wait for the others after an error
 _LISTEN_SECONDS = 0.5  # between two looks at the store
 _PAUSE_SECONDS = (20e-6, 1e-3)  # shortest and longest between two looks at a call
 
@@ -129,26 +129,39 @@ class TorchFabric:
         _fabrics.add(self)
         self._group_of(self._everyone)
 
-    def gather(self, members: Sequence[int], mine: bytes) -> list[bytes]:
+    def gather(
+        self, members: Sequence[int], mine: bytes, failure: Optional[BaseException] = None
+    ) -> list[bytes]:
         """Returns the bytes of all members, which differ in length. Members are ranks of the group. Throws
         PEER_FAILED, DEADLINE, INTERRUPTED if this rank is to stop, or why another rank has left; then all later
-        calls throw the same."""
+        calls throw the same. The others hear of the failure that this rank has already, or of what is thrown."""
         if self.failure is not None:
             raise copy.copy(self.failure)
         try:
             return self._gather(tuple(members), mine)
         except BaseException as error:
-            raise self.leave(error) from error
+            raise self.leave(failure or error) from error
 
-    def agree(self, failure: Optional[BaseException]) -> None:
-        """Throws on all ranks if one has a failure: an Error with its rank, or on the rank itself what it
-        was."""
+    def agree(self, failure: Optional[Exception]) -> None:
+        """Throws on all ranks if one has a failure: an Error with its rank, or on the rank itself what it was. That
+        one waits for the others no longer than a minute: they may be in a call of their own, that it is not in."""
         told = b"" if failure is None else json.dumps(_told(failure, self.rank)).encode()
-        answers = self.gather(self._everyone, told)
+        patience = self.patience_seconds
+        if failure is not None:
+            self.patience_seconds = min(_AGAIN_SECONDS, patience or _AGAIN_SECONDS)
+        try:
+            answers = self.gather(self._everyone, told, failure)
+        except Exception as error:
+            if failure is None:
+                raise
+            raise failure from error
+        finally:
+            self.patience_seconds = patience
         if failure is not None:
             raise failure
         first = next((answer for answer in answers if answer), None)
         if first is not None:
+            self.failure = self.channel.left()  # the one with the failure may not have waited for this rank
             raise _error_in(first)
 
     def leave(self, failure: BaseException) -> Error:
