@@ -46,7 +46,7 @@ class Manager(CheckpointManager):
 
     What it stores in Hugging Face's format, it stores and loads as torchtitan does. ``keep_latest_k`` counts
     whole checkpoints, and removes older ones after a commit. If the newest checkpoint is damaged, a load goes
-    on to the one before. All ranks make the same calls.
+    on to the one before. Element types that differ are converted, as torchtitan does. All ranks make the same calls.
     """
 
     @dataclass(kw_only=True, slots=True)
