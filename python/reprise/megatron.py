@@ -15,7 +15,6 @@ Megatron-Core 0.16 or later. Calls are collective over all ranks.
 from __future__ import annotations
 
 import io
-import logging
 import os
 from pathlib import Path
 from typing import Any, Callable, Iterator, Optional, Union
@@ -55,7 +54,6 @@ STEP_NAMES = "iter_%07d"  # with the tracker latest_checkpointed_iteration.txt b
 COMMON_FILE, COMMON_KEY = "common.pt", "common_state"
 CONTENT_KEY = "content_metadata"  # in the common state
 
-_log = logging.getLogger("reprise")
 
 _Path = Union[str, os.PathLike]
 _Preprocess = Callable[[dict], dict]
@@ -449,9 +447,6 @@ class _Found:
             self.path = os.path.join("/", os.fsdecode(found.directory)) if found.found else None
             self.not_stored = set(_c.texts(found.not_stored, found.not_stored_count))
             self.not_requested = set(_c.texts(found.not_requested, found.not_requested_count))
-            fell_back_from = _c.texts(found.fell_back_from, found.fell_back_from_count)
-        for damaged in fell_back_from if _leads() else ():
-            _log.warning("passed over %s", damaged)
 
 
 def _require_megatron(path: _Path) -> None:

@@ -155,10 +155,7 @@ class Manager(CheckpointManager):
         own = os.path.dirname(checkpoint_id) == self.folder.rstrip("/")
         path = self.folder if own and self._newest else checkpoint_id
         try:
-            found = rt.load(state_dict, path)
-            assert found is not None
-            for damaged in found.fell_back_from:
-                _log.warning("passed over %s", damaged)
+            rt.load(state_dict, path)
         except rt.Error as error:
             if error.code != "DTYPE_DRIFT":
                 raise

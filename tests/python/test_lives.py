@@ -173,6 +173,15 @@ class Lives(unittest.TestCase):
             saving.before_update()
         self.assertEqual((caught.exception.code, caught.exception.key), ("USAGE", "w3"))
         self.assertIsNone(rt.load(big(2), self.path, missing_ok=True))
+        rt.save(state, self.path, step=1)
+        for key in ("w3", "other"):  # a load changes a tensor, too, if it is stored
+            saving = rt.begin_save({key: state["w3"]}, self.path + "s", check_updates=True)
+            rt.load({key: state["w3"]}, self.path, strict=False)
+            if key == "w3":
+                self.assertRaises(reprise.Error, saving.before_update)
+            else:
+                saving.before_update()
+                saving.finish()
         saving = rt.begin_save(state, self.path, step=2, check_updates=True)
         saving.before_update()
         state["w3"].add_(1)

@@ -185,8 +185,10 @@ class Iterations(Case):
             out.seek(os.path.getsize(file) // 2)
             out.write(b"\xa5\x5a\xa5")
         state = {"w": torch.zeros(1000)}
-        result = rt.load(state, self.path())
+        with self.assertLogs("reprise", "WARNING") as log:
+            result = rt.load(state, self.path())
         self.assertEqual(result.step, 1)
+        self.assertEqual(log.output, [f"WARNING:reprise:passed over {one}" for one in result.fell_back_from])
         self.assertEqual(len(result.fell_back_from), 1)
         self.assert_same(state, {"w": numbers(1, 1000)})
         error = self.assert_refused("CHECKSUM", rt.load, state, self.path(), step=2)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import io
-import logging
 import os
 import threading
 from pathlib import Path
@@ -32,8 +31,6 @@ from .describe import Parts, State, is_reached
 from .job import Job, interruptible, job_over, leave_job
 from .loading import NOT_LOADED, filled
 from .saving import STEP_NAMES, SaveResult, begun, engine_path, options_of
-
-_log = logging.getLogger("reprise")
 
 
 class Writer(StorageWriter):
@@ -341,8 +338,6 @@ class _Wanted:
 def _load(job: Job, state: State, options: _c.LoadOptions) -> str:
     """Fills a state. Collective. Returns the directory of the checkpoint."""
     with job.lock, filled(job, state, options) as found:
-        for damaged in _c.texts(found.fell_back_from, found.fell_back_from_count):
-            _log.warning("passed over %s", damaged)
         return os.path.join("/", os.fsdecode(found.directory))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import io
+import logging
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,8 @@ from reprise import _c
 from .describe import State, flattened, in_order, is_tensor, put_back, state_dicts_of
 from .job import Job, interruptible, job_of
 from .saving import STEP_NAMES, engine_path
+
+_log = logging.getLogger("reprise")
 
 NOT_LOADED = b"\0"  # what stands in for a value until it is loaded
 
@@ -134,6 +137,13 @@ def filled(job: Job, state: State, options: _c.LoadOptions) -> Iterator[_c.LoadR
         )
     )
     try:
+        absent = set(_c.texts(found.not_stored, found.not_stored_count))
+        for key, tensor in state.kept if found.found else ():
+            if key not in absent and not tensor.is_inference():  # which has no version
+                torch.autograd.graph.increment_version(tensor)  # as torch does for what it fills
+        if job.fabric is None or job.fabric.rank == 0:
+            for damaged in _c.texts(found.fell_back_from, found.fell_back_from_count):
+                _log.warning("passed over %s", damaged)
         yield found
     finally:
         lib.rp_load_free(handle)

@@ -258,7 +258,9 @@ def begin_save(
             waits for writes. For tensors on a CUDA device it is pinned, which makes the first call slow; later
             ones use it again.
         check_updates: True looks in ``before_update`` whether a tensor was changed too early, and then throws
-            USAGE with its key. For debugging: this rank gives up the save, and the others fail with it.
+            USAGE with its key. For debugging: this rank gives up the save, and the others fail with it. It sees
+            what torch and ``load`` change, but not kernels that write by pointer, such as those of other packages'
+            fused optimizers.
         others: as in ``save``.
     """
     options = options_of(
