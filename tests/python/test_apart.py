@@ -167,6 +167,29 @@ def stuck(rank, size, folder):
     return found + [works(path, 3)]
 
 
+def met_and_left(rank, size, folder):
+    """Rank 1 leaves just after all have come. Returns how the save ended, whether the next works, and how long
+    rank 0 then waits for a rank that is late."""
+    usual, fabric._AGAIN_SECONDS = fabric._AGAIN_SECONDS, 3
+    meet = fabric.Channel.meet
+    if rank == 1:
+        def meet_and_leave(*arguments):
+            meet(*arguments)
+            raise reprise.Error("INTERRUPTED", "after all have come")
+
+        fabric.Channel.meet = meet_and_leave
+    path = os.path.join(folder, "run")
+    found = [said(rt.save, {"n": 1}, path, step=1)]
+    fabric._AGAIN_SECONDS, fabric.Channel.meet = usual, meet
+    found.append(works(path, 2))
+    fabric._AGAIN_SECONDS = 1  # as long as calls of the group would last, if its deadline were that
+    rt.configure(deadline_seconds=30)
+    found.append(works(path, 3))
+    if rank == 1:
+        time.sleep(3)
+    return found + [works(path, 4)]
+
+
 def beside_an_earlier_one(rank, size, folder):
     """A save fails while an earlier one is in flight, which so fails, too, and keeps nobody from the directory."""
     path, found = os.path.join(folder, "run"), []
@@ -291,6 +314,13 @@ class Apart(unittest.TestCase):
         first, second = ranks.run(2, stuck, self.folder)
         self.assertEqual(first, [True, ("Error", True), True])
         self.assertEqual(second, [True, ("ValueError", True), True])
+
+    def test_a_rank_that_leaves_after_all_have_come(self):
+        first, second = ranks.run(2, met_and_left, self.folder)
+        self.assertEqual(first[1:], [True] * 3)
+        self.assertEqual(second[1:], [True] * 3)
+        self.assertEqual(second[0], (("INTERRUPTED", None), True))
+        self.assertIn(first[0], [((code, rank), True) for code, rank in (("INTERRUPTED", 1), ("PEER_FAILED", 0), ("DEADLINE", 0))])
 
     def test_a_save_that_fails_ends_those_in_flight(self):
         first, second = ranks.run(2, beside_an_earlier_one, self.folder)

@@ -17,6 +17,7 @@ import torch.distributed as dist
 import ranks
 import reprise
 import reprise.torch as rt
+from reprise.torch.job import interruptible
 from states import BESIDE
 
 
@@ -206,6 +207,21 @@ class Lives(unittest.TestCase):
         loaded = big(0)
         rt.load(loaded, self.path)
         self.assertTrue(all(bool((value == 6).all()) for value in loaded.values()))
+
+    def test_the_handlers_of_all_signals_are_called(self):
+        came = []
+
+        def tell(number, frame):
+            came.append(number)
+            raise KeyboardInterrupt
+
+        signals = (signal.SIGINT, signal.SIGTERM)
+        for number in signals:
+            self.addCleanup(signal.signal, number, signal.signal(number, tell))
+        with self.assertRaises(KeyboardInterrupt), interruptible():
+            for number in signals:
+                signal.raise_signal(number)
+        self.assertEqual(came, list(signals))
 
     def test_a_rank_that_dies_is_an_error_within_seconds(self):
         self.assertEqual(ranks.run(2, one_dies, self.folder, ends=[0])[0], ("PEER_FAILED", 0, True))

@@ -204,10 +204,11 @@ class TorchFabric:
             again = members == self._everyone and self.channel.again
             seconds = min(self._seconds, _AGAIN_SECONDS) if again else self._seconds
             try:
-                # It can't be interrupted, so it has to wait for nobody.
                 store = self.channel.meet(members, seconds, self._interrupted)
-                timeout = datetime.timedelta(seconds=self._seconds)
+                # It can't be interrupted, and one that has come may have left again.
+                timeout = datetime.timedelta(seconds=min(self._seconds, _AGAIN_SECONDS))
                 group = dist.ProcessGroupGloo(store, members.index(self.rank), len(members), timeout=timeout)
+                group._set_default_timeout(datetime.timedelta(seconds=self._seconds))  # type: ignore[attr-defined]
             except RuntimeError as error:
                 raise self._error_of("the ranks could not meet; if one has ended, restart the job", error)
             self._groups[members] = group

@@ -85,8 +85,9 @@ def interruptible() -> Iterator[None]:
         for number, handler in usual.items():
             signal.signal(number, handler)
         _stop.asked = before
-        for number, frame in came:
-            usual[number](number, frame)
+        with contextlib.ExitStack() as handlers:  # which calls all, even if one throws
+            for number, frame in reversed(came):
+                handlers.callback(usual[number], number, frame)
 
 
 class Job:
@@ -303,8 +304,7 @@ def leave_job(ranks: Sequence[int], purpose: str, failure: BaseException) -> Non
 def _place_of(ranks: Optional[Sequence[int]], purpose: str) -> _Place:
     world = _world()
     if ranks is not None and world is _inherited:
-        what = "this process was forked from a rank, and is none: save and load in the rank itself"
-        raise Error("USAGE", what)
+        raise Error("USAGE", "a forked child can't save or load; do it in the rank itself")
     with _finding:
         # What an earlier world had ends here, but for saves that are still in flight.
         for key, place in list(_places.items()):
