@@ -26,7 +26,8 @@ find_program(REPRISE_CCACHE ccache)
 if(REPRISE_CCACHE)
   set(CMAKE_C_COMPILER_LAUNCHER ${REPRISE_CCACHE})
   set(CMAKE_CXX_COMPILER_LAUNCHER ${REPRISE_CCACHE})
-  set(CMAKE_CUDA_COMPILER_LAUNCHER ${REPRISE_CCACHE})
+  # CCACHE_COMPILERTYPE, where it is set, is about the compiler of C++.
+  set(CMAKE_CUDA_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_COMPILERTYPE=nvcc ${REPRISE_CCACHE})
 endif()
 
 # Sources include files by their path from the root of the tree, and public headers as a user does.

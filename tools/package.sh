@@ -8,6 +8,7 @@ readonly package_tools=(scikit-build-core==1.1.2 build==1.6.1 ninja==1.13.2 audi
 readonly package_cache="${XDG_CACHE_HOME:-$HOME/.cache}/reprise/package"
 readonly package_env="$package_cache/env"
 readonly package_sources="$package_cache/sources"
+readonly package_for_cuda=build/package-cuda/wheel # the file for CUDA and its licence; empty where it can't be made
 package_why=""
 
 # package_rows: prints "library package version" and perhaps "data" for each row of the table.
@@ -91,7 +92,7 @@ package_fetch() {
 # interop_install.
 package_libraries() {
   command -v nasm >/dev/null || install nasm || return 1
-  cmp -s "$package_table" "$package_sources/complete" ||
+  cmp -s <(package_rows) <(grep -v '^#' "$package_sources/complete") ||
     step_timed "fetching the sources of libraries" build/log/package-fetch.log package_fetch "$package_sources"
 }
 
@@ -110,6 +111,40 @@ package_compile() {
   ln -sfn "$package_sources" build/package-sources
   package_by_zig cmake --preset package -D "REPRISE_SOURCES=$PWD/build/package-sources" &&
     package_by_zig compile package --target reprise reprise_library_c reprise_witness
+}
+
+# package_compile_cuda NVCC LICENCE: builds the file for CUDA. It is a build of its own, so that the program and the
+# other library stay without CUDA. nvcc needs g++, and compiles only kernels. CMake would find the machine's librt.a.
+package_compile_cuda() {
+  package_by_zig cmake --preset package -B build/package-cuda -D "REPRISE_SOURCES=$PWD/build/package-sources" \
+    -D REPRISE_CUDA=ON -D "REPRISE_NVCC=$1" -D CMAKE_CUDA_HOST_COMPILER=g++ -D CUDAToolkit_rt_LIBRARY=rt \
+    -D "REPRISE_ONLY=include;core" &&
+    package_by_zig compile package-cuda --target reprise_library_c_cuda &&
+    cp build/package-cuda/lib/libreprise_c_cuda.so "$package_for_cuda/" && cp "$2" "$package_for_cuda/cuda"
+}
+
+# package_cuda: makes the file for CUDA where it can be made, and says so where not.
+package_cuda() {
+  local nvcc toolkit licence
+  rm -rf "$package_for_cuda" && mkdir -p "$package_for_cuda" || return 1
+  nvcc="$(command -v nvcc || say "${CUDA_HOME:-/usr/local/cuda}/bin/nvcc")"
+  if [[ ! -x "$nvcc" ]]; then
+    say "the wheel is made without libreprise_c_cuda.so: no nvcc"
+    return
+  fi
+  # What is called nvcc may be a script; it says where its toolkit is.
+  toolkit="$("$nvcc" -dryrun -x cu /dev/null -o /dev/null 2>&1 | sed -n 's/^#\$ TOP=//p')"
+  toolkit="$(realpath -e "$toolkit")" || return 1
+  for licence in "$toolkit"/EULA.txt "$toolkit"/doc/EULA.txt \
+    "$toolkit"/dist-info/nvidia_cuda_runtime-*/licenses/License.txt; do
+    [[ ! -f "$licence" ]] || break
+  done
+  if [[ ! -f "$licence" ]]; then
+    say "the wheel is made without libreprise_c_cuda.so: $toolkit has no licence to put beside it"
+    return
+  fi
+  step_timed "building libreprise_c_cuda.so" build/log/build-package-cuda.log \
+    package_compile_cuda "$toolkit/bin/nvcc" "$licence"
 }
 
 # package_glibc FILE...: prints the oldest C library that has all that the files ask for.
@@ -161,7 +196,8 @@ package_wheel() {
   local raw=build/package-raw
   rm -rf "$raw"
   package_by_zig python -m build --wheel --no-isolation --outdir "$raw" \
-    -C build-dir=build/package -C "cmake.define.REPRISE_SOURCES=$PWD/build/package-sources" . &&
+    -C build-dir=build/package -C "cmake.define.REPRISE_SOURCES=$PWD/build/package-sources" \
+    -C "cmake.define.REPRISE_FOR_CUDA=$PWD/$package_for_cuda" . &&
     package_by_zig auditwheel repair --plat manylinux_2_28_x86_64 \
       -w "$package_dir" "$raw"/*.whl &&
     "$package_env/bin/python" -m build --sdist --no-isolation --outdir "$package_dir" .
@@ -218,7 +254,7 @@ verb_package() {
     say "packages: not made: $package_why"
     return "$rc"
   fi
-  step_timed "building package" build/log/build-package.log package_compile || return 1
+  step_timed "building package" build/log/build-package.log package_compile && package_cuda || return 1
   version="$(build/package/reprise --version | awk '{ print $2; exit }')"
   name="reprise-$version-linux-$(uname -m)"
   mkdir -p "$package_dir"

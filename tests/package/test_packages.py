@@ -3,6 +3,7 @@
 It runs under the Python that has the packages' tools. REPRISE_PYTHONS lists interpreters, and REPRISE_TORCH_PYTHON is
 one with torch; without it that test is skipped.
 """
+import ctypes
 import os
 import pathlib
 import re
@@ -23,8 +24,10 @@ PACKAGES = TREE / "build/packages"
 WHEEL = next(PACKAGES.glob("*.whl"))
 TARBALL = next(PACKAGES.glob("reprise-*.tar.gz"))
 SDIST = next(PACKAGES.glob("reprise_ckpt-*.tar.gz"))
-LIBRARIES = {"libreprise_c.so", "libreprise_witness.so"}
-OF_EACH_MACHINE = {"libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "ld-linux-x86-64.so.2"}
+BUILD_CUDA = TREE / "build/package-cuda"
+FOR_CUDA = {path.name for path in (BUILD_CUDA / "wheel").iterdir()}  # the library and its licence, or nothing
+LIBRARIES = {"libreprise_c.so", "libreprise_witness.so"} | (FOR_CUDA - {"cuda"})
+OF_EACH_MACHINE = {"libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "librt.so.1", "ld-linux-x86-64.so.2"}
 NEWEST_GLIBC = (2, 28)
 PYTHONS = os.environ["REPRISE_PYTHONS"].split()
 TORCH = os.environ.get("REPRISE_TORCH_PYTHON")
@@ -36,6 +39,14 @@ def said(*command, **options):
     if ran.returncode:
         raise AssertionError(f"{command} ended with {ran.returncode}: {ran.stdout}")
     return ran.stdout
+
+
+def has_driver():
+    """Whether this machine has NVIDIA's driver."""
+    try:
+        return bool(ctypes.CDLL("libcuda.so.1"))
+    except OSError:
+        return False
 
 
 class Scratch(unittest.TestCase):
@@ -102,28 +113,50 @@ class Contents(Scratch):
         declared = set(re.findall(r"\b(rp_\w+)\(", (TREE / "include/reprise/c.h").read_text()))
         self.assertEqual(set(names), declared)
 
-    def test_there_is_a_licence_of_each_library_that_the_compiler_read(self):
-        inputs = said("ninja", "-C", BUILD, "-t", "inputs", "reprise", "reprise_library_c", "reprise_witness").split("\n")
-        read = said("ninja", "-C", BUILD, "-t", "deps").split("\n")
+    @unittest.skipUnless(FOR_CUDA, "there is no file for CUDA")
+    def test_the_file_for_cuda(self):
+        """It exports one function, NVIDIA's licence is about what is in it, and g++ left nothing of its library."""
+        names = re.findall(r" T (\S+)$", said("nm", "-D", "--defined-only", self.wheel / "reprise/libreprise_c_cuda.so"), re.M)
+        self.assertEqual(names, ["reprise_c_cuda_table"])
+        self.assertIn("libcudart_static.a", (self.info / "licenses/cuda").read_text())
+        objects = list(BUILD_CUDA.glob("CMakeFiles/reprise_core_adapters_cuda.dir/**/copy_batch.cu.o"))
+        self.assertEqual(len(objects), 1)
+        undefined = said("nm", "-u", objects[0])
+        self.assertIn("__cudaRegisterFatBinary", undefined)
+        self.assertNotRegex(undefined, r"(?m) U (_ZN?K?S|_Zn|_Zd)")
+
+    def libraries_read(self, build, *targets):
+        """The libraries of which the compilers and the linker read a file in a build."""
+        inputs = said("ninja", "-C", build, "-t", "inputs", *targets).split("\n")
+        read = said("ninja", "-C", build, "-t", "deps").split("\n")
         paths = {line.strip() for line in inputs + [line for line in read if line.startswith("    ")]}
-        libraries = {path.name: path.resolve() for path in SOURCES.iterdir() if path.is_dir() and path.name != "licences"}
-        zig = pathlib.Path(ziglang.__file__).resolve().parent
-        owners = {**libraries, "zig": zig, "": TREE}
+        owners = {path.name: path.resolve() for path in SOURCES.iterdir() if path.is_dir() and path.name != "licences"}
+        owners["zig"] = pathlib.Path(ziglang.__file__).resolve().parent
+        owners[""] = TREE
+        unowned = []
+        if build == BUILD_CUDA:
+            unowned = [pathlib.Path(folder) for folder in ("/usr/include", "/usr/lib/gcc")]  # g++ reads headers for nvcc
+            nvcc = re.search(r"^REPRISE_NVCC:\w+=(.*)$", (build / "CMakeCache.txt").read_text(), re.M).group(1)
+            owners["cuda"] = pathlib.Path(nvcc).resolve().parents[1]
         inside = {"zig"}  # its runtime is linked into all
         for path in paths:
-            where = (BUILD / path).resolve()
-            if not where.is_file():
+            where = (build / path).resolve()
+            if not where.is_file() or any(folder in where.parents for folder in unowned):
                 continue
             owner = next((name for name, folder in owners.items() if folder in where.parents), None)
             self.assertIsNotNone(owner, f"{where} is of no library that tools/package-libraries.txt names")
             inside.add(owner)
-        inside.discard("")
+        return inside - {""}
+
+    def test_there_is_a_licence_of_each_library_that_the_compiler_read(self):
+        inside = self.libraries_read(BUILD, "reprise", "reprise_library_c", "reprise_witness")
         table = {line.split()[0] for line in (TREE / "tools/package-libraries.txt").read_text().split("\n") if line and line[0] != "#"}
         self.assertEqual(table, inside)
-        for licences in (self.info / "licenses", self.tarball / "licences"):
+        for_cuda = self.libraries_read(BUILD_CUDA, "reprise_library_c_cuda") if FOR_CUDA else set()
+        for licences, wanted in ((self.info / "licenses", inside | for_cuda), (self.tarball / "licences", inside)):
             texts = {path.name: path.read_text() for path in licences.iterdir()}
             texts.pop("LICENSE", None)
-            self.assertEqual(set(texts), inside)
+            self.assertEqual(set(texts), wanted)
             for name, text in texts.items():
                 self.assertRegex(text, "(?i)copyright", name)
 
@@ -142,6 +175,18 @@ NEWCOMER = """
 """
 
 
+NO_SUCH_DEVICE = """
+    import ctypes
+    from reprise import _c
+    job, options = ctypes.c_void_p(), _c.JobOptions(root=b"/")
+    _c.check(_c.library().rp_job_open(ctypes.byref(options), ctypes.byref(job)))
+    try:
+        _c.check(_c.library().rp_job_use_device(job, 100))
+    except _c.Error as error:
+        print(error)
+"""
+
+
 class Pythons(Scratch):
     def test_the_wheel_works_under_each(self):
         self.assertTrue(PYTHONS)
@@ -152,6 +197,15 @@ class Pythons(Scratch):
                 self.assertEqual(said(where / "bin/python", "-m", "reprise_ckpt", cwd=self.folder).count("reprise-ckpt"), 1)
                 said("bash", "-uo", "pipefail", "-c", '. tools/package.sh && package_works "$1"', "bash", where / "bin/reprise", cwd=TREE)
                 print(f"  {said(python, '--version').strip()}: works", file=sys.stderr)
+
+    def test_a_cuda_device_that_is_not_there_is_refused_with_the_reason(self):
+        where = self.environment(PYTHONS[0], WHEEL)
+        why = "no driver is installed$" if FOR_CUDA else "Install a build that has libreprise_c_cuda.so beside"
+        if FOR_CUDA and has_driver():
+            why = "this process sees [0-9]+;"
+        text = self.run_python(where / "bin/python", NO_SUCH_DEVICE)
+        self.assertRegex(text, f"^UNSUPPORTED: .*{why}")
+        self.assertEqual(text.count("\n"), 1)
 
 
 WITH_TORCH = """
