@@ -15,6 +15,7 @@ from torch.distributed.device_mesh import init_device_mesh
 import ranks
 import reprise
 import reprise.torch as rt
+from reprise.torch import fabric
 from states import differences, every_kind, numbers
 
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
@@ -285,6 +286,21 @@ def in_a_group(rank, size, folder):
     return differences(state, {"n": 1, "w": torch.ones(2)})
 
 
+def gathered(rank, size, folder):
+    """What members tell each other arrives, whether none, one, some or all of them tell something long."""
+    channel = fabric.Channel("gathered", 0, range(size), False)
+    over, found = fabric.TorchFabric(channel, 60.0, lambda: False), []
+    fits = fabric._INLINE
+    for lengths in ((0, 3, fits), (fits + 1, 0, 7), (0, fits, 300_000), (fits + 1, 5, 100_000), (90_000, 80_000, fits + 2)):
+        told = [bytes([65 + one]) * length for one, length in enumerate(lengths)]
+        if over.gather(range(size), told[rank]) != told:
+            found.append(f"{lengths}")
+        if rank != 0 and over.gather([2, 1], told[rank]) != [told[2], told[1]]:
+            found.append(f"{lengths} of two, not in order")
+    over.close()
+    return found
+
+
 def needs_gpu_before(*version):
     """FSDP2 came to the CPU bit by bit."""
     own = tuple(map(int, torch.__version__.split(".")[:2]))
@@ -340,6 +356,9 @@ class Ranks(unittest.TestCase):
 
     def test_a_group_of_the_ranks(self):
         self.assert_same(3, in_a_group)
+
+    def test_messages_of_any_length(self):
+        self.assert_same(3, gathered)
 
     def test_mistakes_of_one_rank(self):
         first, second = ranks.run(2, apart, self.folder)

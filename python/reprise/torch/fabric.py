@@ -29,6 +29,7 @@ from reprise.errors import Error
 
 _HEAD = 4096  # bytes that every member sends first: a length, and as much as fits
 _INLINE = _HEAD - 8
+_FEW = 8  # members or more for each that has more to send: then these broadcast it, one after another
 _GRACE_SECONDS = 2.0  # that a wait goes on after its end was decided, since the others may be about to end it
 _AGAIN_SECONDS = 60.0  # longest wait for the others after an error
 _LISTEN_SECONDS = 0.5  # between two looks at the store
@@ -188,14 +189,19 @@ class TorchFabric:
         head = struct.pack("<q", len(mine)) + mine[:_INLINE]
         heads = self._all_gather(group, head, _HEAD, len(members))
         lengths = [struct.unpack_from("<q", part)[0] for part in heads]
-        rest = max(lengths) - _INLINE
-        if rest <= 0:
-            return [part[8 : 8 + length] for part, length in zip(heads, lengths)]
-        tails = self._all_gather(group, mine[_INLINE:], rest, len(members))
-        return [
-            part[8:][:length] + tail[: max(0, length - _INLINE)]
-            for part, tail, length in zip(heads, tails, lengths)
-        ]
+        answers = [part[8 : 8 + length] for part, length in zip(heads, lengths)]
+        long = [place for place, length in enumerate(lengths) if length > _INLINE]
+        if len(long) > 1 and _FEW * len(long) > len(members):
+            tails = self._all_gather(group, mine[_INLINE:], max(lengths) - _INLINE, len(members))
+            for place in long:
+                answers[place] += tails[place][: lengths[place] - _INLINE]
+        else:  # in a gather, each would have room for as many bytes of all
+            for place in long:
+                is_own = members[place] == self.rank
+                content = _tensor_of(mine) if is_own else _room_for(lengths[place])
+                self._broadcast(group, content, place)
+                answers[place] = mine if is_own else _bytes_of(content)
+        return answers
 
     def _group_of(self, members: tuple[int, ...]) -> dist.ProcessGroupGloo:
         """Collective over the members at the first call."""
@@ -215,20 +221,26 @@ class TorchFabric:
         return group
 
     def _all_gather(self, group: dist.ProcessGroupGloo, mine: bytes, size: int, count: int) -> list[bytes]:
-        own = torch.zeros(size, dtype=torch.uint8, device="cpu")
-        if mine:
-            own[: len(mine)] = torch.frombuffer(bytearray(mine), dtype=torch.uint8)
-        all_ = [torch.empty(size, dtype=torch.uint8, device="cpu") for _ in range(count)]
+        own = _tensor_of(mine.ljust(size, b"\0"))
+        all_ = [_room_for(size) for _ in range(count)]
+        self._finish("all_gather", lambda: group.allgather([all_], [own]), (own, all_))  # type: ignore[attr-defined]
+        return [_bytes_of(part) for part in all_]
+
+    def _broadcast(self, group: dist.ProcessGroupGloo, content: torch.Tensor, root: int) -> None:
+        options = dist.BroadcastOptions()
+        options.rootRank, options.rootTensor = root, 0
+        self._finish("broadcast", lambda: group.broadcast([content], options), content)  # type: ignore[attr-defined]
+
+    def _finish(self, name: str, begin: Callable[[], dist.Work], memory: Any) -> None:
         try:
-            call = group.allgather([all_], [own])  # type: ignore[attr-defined]
+            call = begin()
             why = self._wait(call)
             if why is not None:
-                self._unfinished.append((call, own, all_))
+                self._unfinished.append((call, memory))
                 raise why
             call.wait()  # throws what went wrong
         except RuntimeError as error:
-            raise self._error_of("all_gather", error)
-        return [ctypes.string_at(part.data_ptr(), size) for part in all_]  # torch does not bring numpy along
+            raise self._error_of(name, error)
 
     def _error_of(self, what: str, error: RuntimeError) -> Error:
         if isinstance(error, Error):
@@ -262,6 +274,20 @@ class TorchFabric:
             time.sleep(pause)
             pause = min(2 * pause, longest)
         return None
+
+
+def _room_for(size: int) -> torch.Tensor:
+    return torch.empty(size, dtype=torch.uint8, device="cpu")
+
+
+def _tensor_of(content: bytes) -> torch.Tensor:
+    tensor = _room_for(len(content))
+    ctypes.memmove(tensor.data_ptr(), content, len(content))
+    return tensor
+
+
+def _bytes_of(tensor: torch.Tensor) -> bytes:
+    return ctypes.string_at(tensor.data_ptr(), tensor.numel())  # torch does not bring numpy along
 
 
 def _interrupted(rank: int) -> Error:
