@@ -16,7 +16,7 @@ namespace reprise::layers {
 namespace {
 
 constexpr int kWarmSeconds = 1800;
-constexpr int kColdSeconds = 3000;
+constexpr int kColdSeconds = 3200;
 
 const std::string& text_of(const std::string& path) {
   const auto found = std::find_if(tree().begin(), tree().end(),
