@@ -190,6 +190,7 @@ class Iterations(Case):
         self.assertEqual(result.step, 1)
         self.assertEqual(log.output, [f"WARNING:reprise:passed over {one}" for one in result.fell_back_from])
         self.assertEqual(len(result.fell_back_from), 1)
+        self.assertTrue(result.fell_back_from[0].startswith(f"{self.path()}/step-2: "), result.fell_back_from)
         self.assert_same(state, {"w": numbers(1, 1000)})
         error = self.assert_refused("CHECKSUM", rt.load, state, self.path(), step=2)
         self.assertEqual((error.key, error.file), ("w", file))

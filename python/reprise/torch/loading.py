@@ -142,7 +142,7 @@ def filled(job: Job, state: State, options: _c.LoadOptions) -> Iterator[_c.LoadR
             if key not in absent and not tensor.is_inference():  # which has no version
                 torch.autograd.graph.increment_version(tensor)  # as torch does for what it fills
         if job.fabric is None or job.fabric.rank == 0:
-            for damaged in _c.texts(found.fell_back_from, found.fell_back_from_count):
+            for damaged in _passed_over(found):
                 _log.warning("passed over %s", damaged)
         yield found
     finally:
@@ -152,6 +152,11 @@ def filled(job: Job, state: State, options: _c.LoadOptions) -> Iterator[_c.LoadR
 def _unpickled(content: bytes) -> Any:
     # As torch's default planner does: these are values of any class.
     return torch.load(io.BytesIO(content), map_location="cpu", weights_only=False)
+
+
+def _passed_over(found: _c.LoadResult) -> tuple[str, ...]:
+    """Returns newer checkpoints that are damaged, and why. The engine's paths are below the job's root, /."""
+    return tuple(f"/{text}" for text in _c.texts(found.fell_back_from, found.fell_back_from_count))
 
 
 def _result_of(found: _c.LoadResult, leaves: dict[str, Any]) -> Optional[LoadResult]:
@@ -165,7 +170,7 @@ def _result_of(found: _c.LoadResult, leaves: dict[str, Any]) -> Optional[LoadRes
         loaded=tuple(key for key in leaves if key not in absent),
         not_stored=not_stored,
         not_requested=_c.texts(found.not_requested, found.not_requested_count),
-        fell_back_from=_c.texts(found.fell_back_from, found.fell_back_from_count),
+        fell_back_from=_passed_over(found),
         bytes_read=found.bytes_read,
         log=_c.texts(found.log, found.log_count),
     )
