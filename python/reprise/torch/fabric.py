@@ -33,6 +33,8 @@ _FEW = 8  # members or more for each that has more to send: then these broadcast
 _GRACE_SECONDS = 2.0  # that a wait goes on after its end was decided, since the others may be about to end it
 _AGAIN_SECONDS = 60.0  # longest wait for the others after an error
 _LISTEN_SECONDS = 0.5  # between two looks at the store
+# Earlier releases (2.4 and 2.7 were tried) hold all calls of a group to the timeout with which it was made.
+_CALLS_TAKE_NEW_TIMEOUT = tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 11)
 _PAUSE_SECONDS = (20e-6, 1e-3)  # shortest and longest between two looks at a call
 
 
@@ -212,7 +214,8 @@ class TorchFabric:
             try:
                 store = self.channel.meet(members, seconds, self._interrupted)
                 # It can't be interrupted, and one that has come may have left again.
-                timeout = datetime.timedelta(seconds=min(self._seconds, _AGAIN_SECONDS))
+                most = _AGAIN_SECONDS if _CALLS_TAKE_NEW_TIMEOUT else self._seconds
+                timeout = datetime.timedelta(seconds=min(self._seconds, most))
                 group = dist.ProcessGroupGloo(store, members.index(self.rank), len(members), timeout=timeout)
                 group._set_default_timeout(datetime.timedelta(seconds=self._seconds))  # type: ignore[attr-defined]
             except RuntimeError as error:
