@@ -371,19 +371,20 @@ def main():
              f"safetensors {safetensors.__name__ and __import__('safetensors').__version__}" if safetensors else "safetensors is not installed"]
     about = {**publish.machine(pathlib.Path(".")), "files_on": publish.mount_of(asked.folder), "peers": ", ".join(peers),
              "load_before": " ".join(open("/proc/loadavg").read().split()[:3]), "commit": publish.git("rev-parse", "HEAD")[:12]}
+    cpu = re.sub(r"\W+", "-", re.sub(r"\(\w+\)|Processor|@", "", about["cpu"])).strip("-").lower()
+    out = pathlib.Path(f"{asked.out}-{cpu}-{about['cores']}-cores")
+    out.parent.mkdir(parents=True, exist_ok=True)
     rows = []
-    for state in STATES:
-        for ranks in (1, 2):
+    for ranks in (1, 2):
+        for state in STATES:
             print(f"{state}, {ranks} ranks", flush=True)
             with tempfile.TemporaryDirectory(dir=asked.folder, prefix="reprise-bench-") as folder:
                 found = os.path.join(folder, "rows.json")
                 mp.spawn(job, (ranks, state, folder, asked.turns, found), nprocs=ranks)
                 rows += json.loads(pathlib.Path(found).read_text())
-    cpu = re.sub(r"\W+", "-", re.sub(r"\(\w+\)|Processor|@", "", about["cpu"])).strip("-").lower()
-    out = pathlib.Path(f"{asked.out}-{cpu}-{about['cores']}-cores")
-    out.parent.mkdir(parents=True, exist_ok=True)
-    pathlib.Path(f"{out}.json").write_text(json.dumps({"about": about, "rows": rows}, indent=1) + "\n")
-    pathlib.Path(f"{out}.md").write_text(page(about, rows, asked.turns))
+            # What was measured so far is kept if a later job is ended.
+            pathlib.Path(f"{out}.json").write_text(json.dumps({"about": about, "rows": rows}, indent=1) + "\n")
+            pathlib.Path(f"{out}.md").write_text(page(about, rows, asked.turns))
     print(f"{out}.md")
 
 
