@@ -45,7 +45,7 @@ struct DeviceTable {
   void (*release)(void* owner);
 };
 
-/// What libreprise_c_cuda.so exports: a function without arguments.
+/// libreprise_c_cuda.so exports one function of this type, under this name.
 using DeviceTableCall = const DeviceTable* (*)();
 inline constexpr const char* kCudaTableName = "reprise_c_cuda_table";
 

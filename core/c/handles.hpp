@@ -32,7 +32,7 @@ struct KeptSave {
   std::vector<rp_unequal_copy> unequal;
 };
 
-/// What the devices of a job are made with.
+/// Says how a job makes the devices that it is asked to use.
 struct DeviceChoice {
   std::string cuda_file;  ///< empty: the one beside this library
   std::chrono::nanoseconds deadline;

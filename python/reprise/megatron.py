@@ -46,7 +46,7 @@ from reprise.errors import Error
 from reprise.torch.describe import Parts, State, pickled
 from reprise.torch.job import Job, interruptible, job_of
 from reprise.torch.loading import NOT_LOADED, filled
-from reprise.torch.saving import SaveResult, Saving, begun, engine_path, options_of
+from reprise.torch.saving import SaveResult, Saving, begun, engine_path, options_of, path_of
 
 __all__ = ["Error", "LoadStrategy", "SaveResult", "SaveStrategy", "Saving", "begin_save", "load", "save"]
 
@@ -444,7 +444,7 @@ class _Found:
     def __init__(self, job: Job, state: State, options: _c.LoadOptions) -> None:
         self.state = state
         with filled(job, state, options) as found:
-            self.path = os.path.join("/", os.fsdecode(found.directory)) if found.found else None
+            self.path = path_of(found.directory) if found.found else None
             self.not_stored = set(_c.texts(found.not_stored, found.not_stored_count))
             self.not_requested = set(_c.texts(found.not_requested, found.not_requested_count))
 

@@ -107,8 +107,8 @@ template <std::size_t... Number>
 constexpr std::size_t bytes_of(std::index_sequence<Number...>) {
   return (sizeof(typename SeamAt<Number>::Function) + ...);
 }
-// Where functions are aligned to more than pointers, as in libc++, there is padding between
-// members.
+// libc++ aligns std::function to more than a pointer. Then there is padding between members, and
+// sizes say nothing.
 static_assert(bytes_of(SeamNumbers()) == sizeof(Policies) ||
                   alignof(std::function<void()>) > alignof(void*),
               "the list must hold each member once");

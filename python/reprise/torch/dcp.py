@@ -30,7 +30,7 @@ from reprise.errors import Error
 from .describe import Parts, State, is_reached
 from .job import Job, interruptible, job_over, leave_job
 from .loading import NOT_LOADED, filled
-from .saving import STEP_NAMES, SaveResult, begun, engine_path, options_of
+from .saving import STEP_NAMES, SaveResult, begun, engine_path, options_of, path_of
 
 
 class Writer(StorageWriter):
@@ -104,19 +104,14 @@ class Writer(StorageWriter):
         """On the coordinator: throws LAYOUT_MISMATCH if its planner's metadata is not what the ranks are to write."""
         plans, self._plans = self._plans, []
         if plans and metadata is not None:
-            planned = {key: _boxes(value) for key, value in metadata.state_dict_metadata.items()}
-            _check_same(planned, _boxes_in(plans), os.fspath(self.checkpoint_id))
+            _check_same(_all_boxes(metadata), _boxes_in(plans), os.fspath(self.checkpoint_id))
 
     def finish(self, metadata: Metadata, results: list[list[WriteResult]]) -> None:
         """Completes the metadata that ``dcp.save`` returns. Throws LAYOUT_MISMATCH if it is not what was
         stored."""
         assert self.result is not None
         stored = _StockReader(self.result.path).read_metadata()
-        planned, found = (
-            {key: _boxes(value) for key, value in one.state_dict_metadata.items()}
-            for one in (metadata, stored)
-        )
-        _check_same(planned, found, self.result.path)
+        _check_same(_all_boxes(metadata), _all_boxes(stored), self.result.path)
         metadata.storage_data, metadata.storage_meta = stored.storage_data, self.storage_meta()
 
 
@@ -338,7 +333,11 @@ class _Wanted:
 def _load(job: Job, state: State, options: _c.LoadOptions) -> str:
     """Fills a state. Collective. Returns the directory of the checkpoint."""
     with job.lock, filled(job, state, options) as found:
-        return os.path.join("/", os.fsdecode(found.directory))
+        return path_of(found.directory)
+
+
+def _all_boxes(metadata: Metadata) -> dict[str, Any]:
+    return {key: _boxes(value) for key, value in metadata.state_dict_metadata.items()}
 
 
 def _boxes(stored: Any) -> Any:

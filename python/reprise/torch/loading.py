@@ -8,7 +8,6 @@ import io
 import logging
 import os
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Iterator, Optional, Union
 
 import torch
@@ -19,7 +18,7 @@ from reprise import _c
 
 from .describe import State, flattened, in_order, is_tensor, put_back, state_dicts_of
 from .job import Job, interruptible, job_of
-from .saving import STEP_NAMES, engine_path
+from .saving import STEP_NAMES, engine_path, path_of
 
 _log = logging.getLogger("reprise")
 
@@ -165,7 +164,7 @@ def _result_of(found: _c.LoadResult, leaves: dict[str, Any]) -> Optional[LoadRes
     not_stored = _c.texts(found.not_stored, found.not_stored_count)
     absent = set(not_stored)
     return LoadResult(
-        path=str(Path("/", os.fsdecode(found.directory))),
+        path=path_of(found.directory),
         step=found.step if found.has_step else None,
         loaded=tuple(key for key in leaves if key not in absent),
         not_stored=not_stored,

@@ -11,7 +11,6 @@ import sys
 import threading
 import traceback
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Callable, Mapping, Optional, Union
 
 import torch.distributed as dist
@@ -280,6 +279,11 @@ def engine_path(path: Union[str, os.PathLike]) -> bytes:
     return os.fsencode(os.path.abspath(path)).lstrip(b"/")
 
 
+def path_of(directory: bytes) -> str:
+    """Returns the path of a directory that the engine names."""
+    return os.path.join("/", os.fsdecode(directory))
+
+
 def _number(value: Optional[int], name: str) -> int:
     """Returns 0, which stands for the default, if there is no number."""
     if value is not None and value < 1:
@@ -357,7 +361,7 @@ def begun(
 
 def _result_of(result: _c.SaveResult) -> SaveResult:
     return SaveResult(
-        path=str(Path("/", os.fsdecode(result.directory))),
+        path=path_of(result.directory),
         tensors=result.tensors,
         objects=result.objects,
         bytes=result.bytes,

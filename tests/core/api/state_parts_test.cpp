@@ -244,7 +244,7 @@ TEST_F(StateParts, of_a_tensor_that_may_have_another_shape_what_is_stored_is_loa
   EXPECT_THAT(complaint([&] { state_.allow_other_shape("other"); }), HasSubstr("NOT_FOUND"));
 }
 
-/// What is left of a load when the newer of two checkpoints is found damaged while it is read.
+/// Loads from two checkpoints, the newer of which is found damaged while it is read.
 class HalfLoaded : public StateParts {
  protected:
   void save_step(std::int64_t step, const std::string& key, const Dims& shape, float value) {
@@ -266,6 +266,14 @@ class HalfLoaded : public StateParts {
     file.seekp(static_cast<std::streamoff>(at));
     file.put(static_cast<char>(content[at] ^ 1));
   }
+  /// Wants "w" with five rows, whatever is stored.
+  static State five_rows(std::vector<float>& memory) {
+    State into;
+    const TensorPart part{.offset = {0, 0}, .extent = {5, 2}, .data = memory.data()};
+    into.add("w", DType::kFloat32, {5, 2}, std::vector{part});
+    into.allow_other_shape("w");
+    return into;
+  }
   LoadResult load_any(State& into, Strictness strictness = Strictness::kRaiseUnexpected) {
     into.common() = NoneType{};
     return load(job_, into,
@@ -281,9 +289,7 @@ TEST_F(HalfLoaded, rows_that_no_checkpoint_has_keep_their_values) {
   save_step(2, "w", {3, 2}, 2);
   damage();
   std::vector<float> memory(10, -1);
-  State into;
-  add(into, "w", {5, 2}, {{.offset = {0, 0}, .extent = {5, 2}, .data = memory.data()}});
-  into.allow_other_shape("w");
+  State into = five_rows(memory);
   EXPECT_EQ(load_any(into).step, 1);
   EXPECT_THAT(memory, ElementsAre(1, 1, 1, 1, 1, 1, -1, -1, -1, -1));
 }
@@ -293,9 +299,7 @@ TEST_F(HalfLoaded, rows_that_only_the_damaged_one_has_end_the_load) {
   save_step(2, "w", {3, 2}, 2);
   damage();
   std::vector<float> memory(10, -1);
-  State into;
-  add(into, "w", {5, 2}, {{.offset = {0, 0}, .extent = {5, 2}, .data = memory.data()}});
-  into.allow_other_shape("w");
+  State into = five_rows(memory);
   EXPECT_THAT(complaint([&] { load_any(into); }),
               AllOf(HasSubstr("NOT_STORED"), HasSubstr("all of this tensor"), HasSubstr("0xBD"),
                     HasSubstr(directory_.path() + "/run/iter_0000001")));

@@ -27,7 +27,7 @@ class Owned {
     return *this;
   }
   Handle* get() const { return handle_; }
-  /// Where a call puts a handle; there must be none yet.
+  /// Returns the address for a call that makes a handle. Only once.
   Handle** out() { return &handle_; }
 
  private:
