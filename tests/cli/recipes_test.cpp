@@ -207,10 +207,12 @@ std::vector<TypedLine> typed_lines(const std::string& page) {
 }
 
 /// A directory in which the program and the folders that README.md names are where they are in the
-/// tree after a build.
+/// tree after a build, and in whose `bin` the program is as the wheel installs it.
 std::string tree_of_links(const std::string& root) {
-  fs::create_directories(fs::path(root) / "build/release");
-  fs::create_symlink(REPRISE_EXE, fs::path(root) / "build/release/reprise");
+  for (const char* folder : {"build/release", "bin"}) {
+    fs::create_directories(fs::path(root) / folder);
+    fs::create_symlink(REPRISE_EXE, fs::path(root) / folder / "reprise");
+  }
   for (const char* folder : {"tests", "scenarios", "trainers"}) {
     fs::create_symlink(kTree / folder, fs::path(root) / folder);
   }
@@ -223,7 +225,7 @@ TEST(Readme, each_line_of_the_program_prints_what_stands_below_it) {
   std::size_t ran = 0;
   for (const auto& typed : typed_lines(text_of(kTree / "README.md"))) {
     if (typed.command.starts_with("./dev")) continue;
-    const std::string command = "cd '" + root + "' && " + typed.command + " >said 2>&1";
+    const std::string command = "cd '" + root + "' && PATH=\"$PWD/bin:$PATH\" && " + typed.command + " >said 2>&1";
     const int status = std::system(command.c_str());  // NOLINT: the words are README.md's
     const std::string said = text_of(root + "/said");
     const bool fails = typed.command.find("--mutant") != std::string::npos;
