@@ -112,24 +112,13 @@ interop_python() {
 # What the Python package is run with besides torch 2.15 on this machine's Python: Python and torch.
 readonly interop_pythons=("3.9 2.4.1" "3.10 2.7.1" "3.12 2.11.0" "3.13 2.15.0")
 
-# interop_python_of VERSION: prints an interpreter of that version.
-interop_python_of() {
-  local python
-  for python in "python$1" "$HOME/.pyenv/versions/$1".*/bin/python3; do
-    "$python" -c "import sys; sys.exit('%d.%d' % sys.version_info[:2] != '$1')" 2>/dev/null || continue
-    say "$python"
-    return 0
-  done
-  return 1
-}
-
 # interop_python_matrix: the tests of the Python package with each pair. What can't be had is not run.
 interop_python_matrix() {
   local pair version torch python env wanted=build/python-requirements.txt broken=0
   build_for_tests release reprise reprise_library_c || return 1
   for pair in "${interop_pythons[@]}"; do
     read -r version torch <<<"$pair"
-    if ! python="$(interop_python_of "$version")"; then
+    if ! python="$(python_of "$version")"; then
       say "Python $version with torch $torch: not run: no such Python here"
       record 0 0 1
       continue
@@ -194,17 +183,6 @@ interop_run() {
   return "$rc"
 }
 
-# Prints an interpreter that releases of Megatron-Core after 0.16 run on.
-interop_later_python() {
-  local python
-  for python in python3 python3.13 python3.12 "$HOME"/.pyenv/versions/3.1[23].*/bin/python3; do
-    "$python" -c 'import sys; sys.exit(not (3, 12) <= sys.version_info < (3, 14))' 2>/dev/null || continue
-    say "$python"
-    return 0
-  done
-  return 1
-}
-
 # interop_on_release PYTHON [FOLDER]: the cases of releases.py, with the Megatron-Core of a folder.
 interop_on_release() {
   local python="$1" folder="${2:-}"
@@ -215,7 +193,7 @@ interop_on_release() {
 # failed is recorded.
 interop_newest_environment() {
   local python rc wanted=tests/interop/requirements-newest.txt
-  if python="$(interop_later_python)"; then
+  if python="$(python_of 3.12 3.13)"; then  # Megatron-Core after 0.16 needs one of these
     interop_env="${XDG_CACHE_HOME:-$HOME/.cache}/reprise/interop/newest-$(sed -n 's/^megatron-core==/megatron-core-/p' "$wanted")"
     interop_install "$interop_env" "$wanted" "$python" && return 0
     rc=$?

@@ -203,25 +203,12 @@ package_wheel() {
     "$package_env/bin/python" -m build --sdist --no-isolation --outdir "$package_dir" .
 }
 
-# package_pythons: prints the interpreters of this machine that the wheel is for, one of each version.
-package_pythons() {
-  local version python
-  for version in 9 10 11 12 13; do
-    for python in "python3.$version" "$HOME/.pyenv/versions/3.$version".*/bin/python3; do
-      if "$python" -c "import sys, venv; sys.exit(sys.version_info[:2] != (3, $version))" 2>/dev/null; then
-        say "$python"
-        break
-      fi
-    done
-  done
-}
-
 # package_try_wheel: what is in the packages, and the wheel in environments with nothing else.
 package_try_wheel() {
   local torch="${XDG_CACHE_HOME:-$HOME/.cache}/reprise/interop"
   torch="${REPRISE_INTEROP_ENV:-$torch/$(sed -n 's/^torch==/torch-/p' tests/interop/requirements.txt)}/bin/python"
   [[ -x "$torch" ]] || torch=""
-  REPRISE_PYTHONS="$(package_pythons | xargs)" REPRISE_TORCH_PYTHON="$torch" \
+  REPRISE_PYTHONS="$(for version in 3.{9..13}; do python_of "$version"; done | xargs)" REPRISE_TORCH_PYTHON="$torch" \
     "$package_env/bin/python" tests/package/test_packages.py
 }
 

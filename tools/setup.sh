@@ -62,6 +62,19 @@ install_for_tests() {
   done
 }
 
+# python_of VERSION...: prints an interpreter of this machine of the first version of which there is one.
+python_of() {
+  local version python
+  for version in "$@"; do
+    for python in "python$version" "$HOME/.pyenv/versions/$version".*/bin/python3; do
+      "$python" -c "import sys, venv; sys.exit('%d.%d' % sys.version_info[:2] != '$version')" 2>/dev/null || continue
+      say "$python"
+      return 0
+    done
+  done
+  return 1
+}
+
 # verb_setup [--all]: installs what the build needs; --all adds what the sanitizer builds, lint and
 # the tests of pages need.
 verb_setup() {

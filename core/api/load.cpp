@@ -17,11 +17,13 @@ namespace {
 /// Staging of this size is enough to read one element of any type.
 constexpr std::uint64_t kLeastStaging = 64;
 
-/// Collective. If an option is invalid on one rank or differs between ranks, or `check` throws on
-/// one, all ranks throw.
-void agree_on(const JobState& job, const LoadOptions& options, const std::function<void()>& check) {
+/// Collective. If an option is invalid on one rank or differs between ranks, or `common_wanted`
+/// throws on one, all ranks throw. `common_wanted` returns the form in which this rank wants the
+/// common state.
+void agree_on(const JobState& job, const LoadOptions& options,
+              const std::function<std::string()>& common_wanted) {
   agree_on_options(*job.all, [&]() -> std::vector<NamedOption> {
-    check();
+    std::string common = common_wanted();
     static_cast<void>(StepNames(options.step_names));  // throws if it names no step
     job.own.device->use_stream(options.stream);
     if (options.staging_bytes < kLeastStaging) {
@@ -35,7 +37,8 @@ void agree_on(const JobState& job, const LoadOptions& options, const std::functi
             {"checksums", std::to_string(static_cast<int>(options.checksums))},
             {"fallback", std::to_string(static_cast<int>(options.fallback))},
             {"reads", std::to_string(static_cast<int>(options.reads))},
-            {"step_names", options.step_names}};
+            {"step_names", options.step_names},
+            {"the common state of the State", std::move(common)}};
   });
 }
 
@@ -56,7 +59,7 @@ void remember_damaged(const JobState& job, const LoadResult& result) {
 
 LoadResult load(Job& job, const LoadOptions& options, const Ask& ask) {
   const JobState& own = *JobAccess::state(job);
-  agree_on(own, options, [] {});
+  agree_on(own, options, [] { return std::string(); });
   LoadResult result = load(own.ports(), *own.all, options, ask, seams_of(own));
   remember_damaged(own, result);
   return result;
@@ -65,7 +68,10 @@ LoadResult load(Job& job, const LoadOptions& options, const Ask& ask) {
 LoadResult load(Job& job, State& state, const LoadOptions& options) {
   const JobState& own = *JobAccess::state(job);
   StateDict* into = nullptr;
-  agree_on(own, options, [&] { into = &StateAccess::content(state); });
+  agree_on(own, options, [&]() -> std::string {
+    into = &StateAccess::content(state);
+    return into->common.as<Bytes>() != nullptr ? "wanted as stored" : "wanted as values";
+  });
   LoadResult result = load(own.ports(), *own.all, *into, options, seams_of(own));
   remember_damaged(own, result);
   return result;

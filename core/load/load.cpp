@@ -163,13 +163,13 @@ class Loading {
   /// Returns the checkpoint's common state, so that the job can base its request on it; null if
   /// there is no common state. The load later delivers the same value. If the load verifies
   /// checksums, the records of the common state are added to the tally.
-  const Value* common(Checkpoint& checkpoint) {
+  const Value* common(Checkpoint& checkpoint, CommonForm form = CommonForm::kDict) {
     begin_phase(ports_.trace, phase::kCommon);
     Common& shown = shown_.emplace();
     shown.value = stage(LoadStage::kContent, [&] {
       return common_for_all(
           group_, seams_.leader, [&]() -> Checkpoint& { return checkpoint; },
-          verifies() ? &shown.tally : nullptr);
+          verifies() ? &shown.tally : nullptr, form);
     });
     end_phase(ports_.trace, phase::kCommon);
     return shown.value ? &*shown.value : nullptr;
@@ -542,9 +542,15 @@ LoadResult load(const Ports& ports, Communicator& group, const LoadOptions& opti
 
 LoadResult load(const Ports& ports, Communicator& group, StateDict& into,
                 const LoadOptions& options, const LoadSeams& seams) {
-  return Loading(ports, group, options, seams, nullptr).run([&into](Loading&, Checkpoint&) {
-    return Wanted{&into, {}};
-  });
+  return Loading(ports, group, options, seams, nullptr)
+      .run([&](Loading& loading, Checkpoint& checkpoint) {
+        constexpr auto kForm = CommonForm::kAsStored;
+        if (form_wanted(into) == kForm && loading.common(checkpoint, kForm) == nullptr) {
+          throw Error(Code::kNotStored, "not a Megatron-Core checkpoint: it has no common state",
+                      {.file = ports.store.display(checkpoint.location().directory)});
+        }
+        return Wanted{&into, {}};
+      });
 }
 
 }  // namespace reprise

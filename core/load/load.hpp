@@ -48,7 +48,8 @@ using Ask = std::function<Wanted(const Candidate&)>;
 /// Collective over `group`. Chooses the checkpoint, passes the checkpoint's common state to the
 /// job, and fills the job's request: tensor pieces, object values and common state, with the keys,
 /// shapes and dtypes of the request. If a plain DCP checkpoint has no common state, the request's
-/// common state is left unchanged. All ranks load the same checkpoint.
+/// common state is left unchanged; if the request wants it as stored (Bytes), that is NOT_STORED,
+/// before anything is filled. All ranks load the same checkpoint and want the same form.
 ///
 /// A refusal because of names, metadata or plan leaves the job's memory unchanged. After a data
 /// error the requested tensors are poisoned (0xBD) and the job must not continue with them. With

@@ -256,8 +256,9 @@ RP_EXPORT int32_t rp_state_allow_other_shape(rp_state* state, const char* key);
 
 /* Sets the common state (State::common): what torch.save wrote of a dict, the same on all ranks. A
  * save then stores it as common.pt, and metadata.json, as Megatron-Core has them. No bytes: a load
- * gives back those that are stored, and Megatron-Core 0.19 and later store a list with the dict.
- * Since version 2. */
+ * gives back those that are stored, and Megatron-Core 0.19 and later store a list with the dict. A
+ * load of a checkpoint without common state is then RP_NOT_STORED and fills nothing. Since version
+ * 2. */
 RP_EXPORT int32_t rp_state_set_common(rp_state* state, const void* bytes, size_t size);
 /* Sets *bytes and *size to the common state, as set or as a load has replaced it; to NULL and 0 if
  * there is none. Valid until the state is changed. Since version 2. */

@@ -161,7 +161,6 @@ def load(
         job = job_of(None)
         with job.lock:
             sharded, wanted, local, factories = job.on_all(described)
-            job.on_all(lambda: _require_megatron(path) if _leads() else None)
             if validate_access_integrity:
                 job.on_all(lambda: _validate(sharded))
             found = _Found(job, wanted.state(b""), options)
@@ -449,23 +448,6 @@ class _Found:
             self.not_requested = set(_c.texts(found.not_requested, found.not_requested_count))
 
 
-def _require_megatron(path: _Path) -> None:
-    """Throws NOT_STORED if this is a checkpoint of another kind, before its tensors are loaded."""
-    metadata = Path(path, ".metadata")
-    if not metadata.exists() or any(Path(path, name).exists() for name in (COMMON_FILE, "metadata.json")):
-        return
-    if COMMON_KEY.encode() not in metadata.read_bytes():  # where it stands among the keys
-        raise _no_common(path)
-
-
-def _no_common(path: _Path) -> Error:
-    what = "not a Megatron-Core checkpoint: it has no common state"
-    return Error("NOT_STORED", what, file=os.fspath(path))
-
-
 def _common_of(found: _Found) -> dict:
-    content = found.state.common()
-    if not content:
-        raise _no_common(found.path)
-    common = torch.load(io.BytesIO(content), map_location="cpu")
+    common = torch.load(io.BytesIO(found.state.common()), map_location="cpu")
     return common[0] if isinstance(common, list) else common  # from 0.19 on it is an object

@@ -225,7 +225,8 @@ TEST(Readme, each_line_of_the_program_prints_what_stands_below_it) {
   std::size_t ran = 0;
   for (const auto& typed : typed_lines(text_of(kTree / "README.md"))) {
     if (typed.command.starts_with("./dev")) continue;
-    const std::string command = "cd '" + root + "' && PATH=\"$PWD/bin:$PATH\" && " + typed.command + " >said 2>&1";
+    const std::string command =
+        "cd '" + root + "' && PATH=\"$PWD/bin:$PATH\" && " + typed.command + " >said 2>&1";
     const int status = std::system(command.c_str());  // NOLINT: the words are README.md's
     const std::string said = text_of(root + "/said");
     const bool fails = typed.command.find("--mutant") != std::string::npos;

@@ -154,9 +154,10 @@ def refusals(rank, size, folder):
     one = ShardedTensor.from_rank_offsets("w", torch.ones(2), replica_id=rank, allow_shape_mismatch=True)
     note(rm.load, {"w": one}, os.path.join(folder, "nowhere"))
     other = os.path.join(folder, "other")
-    rt.save({"w": torch.zeros(2)}, other)
-    note(rm.load, {"w": ShardedTensor.from_rank_offsets("w", one.data, replica_id=rank)}, other)
-    shutil.rmtree(other, ignore_errors=True)
+    for step in (None, 1):  # one checkpoint, and a folder of them
+        rt.save({"w": torch.zeros(2)}, other, step=step, step_names="iter_%07d")
+        note(rm.load, {"w": ShardedTensor.from_rank_offsets("w", one.data, replica_id=rank)}, other)
+        shutil.rmtree(other, ignore_errors=True)
     said.append(rm.load({"w": one}, os.path.join(folder, "nowhere"), missing_ok=True))
     assert one.data.tolist() == [1, 1], "a load that failed has changed a tensor"
     rm.save({"w": ShardedTensor.from_rank_offsets("w", torch.ones(3), replica_id=rank)}, folder)

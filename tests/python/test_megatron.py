@@ -64,7 +64,7 @@ class Calls(unittest.TestCase):
                         self.assertEqual(theirs, ours)
 
     def test_mistakes_have_the_same_name_on_all_ranks_and_leave_things_alone(self):
-        common = ["MULTI_WRITER", "NO_WRITER", "NOT_FOUND", "NOT_STORED", None, "SHAPE_DRIFT", "DTYPE_DRIFT", "nothing"]
+        common = ["MULTI_WRITER", "NO_WRITER", "NOT_FOUND", "NOT_STORED", "NOT_STORED", None, "SHAPE_DRIFT", "DTYPE_DRIFT", "nothing"]
         first, second = self.run_ranks(2, "refusals")
         self.assertEqual(first, ["CheckpointingException", *common])
         self.assertEqual(second, ["PEER_FAILED", *common])

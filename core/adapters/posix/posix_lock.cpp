@@ -41,11 +41,13 @@ std::string utc_now() {
   return text.data();
 }
 
-/// Describes this process as the lock's holder. Other processes use the text in their messages.
-std::string this_holder() {
-  return std::string(kHeldBy) + "process " + std::to_string(::getpid()) + " on host " +
-         this_host() + " since " + utc_now() + "\n";
+/// Names this process; what follows is since when it holds a lock.
+std::string this_process() {
+  return "process " + std::to_string(::getpid()) + " on host " + this_host() + " since ";
 }
+
+/// Describes this process as the lock's holder. Other processes use the text in their messages.
+std::string this_holder() { return std::string(kHeldBy) + this_process() + utc_now() + "\n"; }
 
 std::string text_in(int fd) {
   constexpr std::size_t kRoom = 512;
@@ -79,6 +81,12 @@ std::string holder_in(int fd) {
 }
 
 [[noreturn]] void refuse_held(int fd, const std::string& held) {
+  if (holder_in(fd).starts_with(this_process())) {
+    throw Error(
+        Code::kLocked,
+        "an earlier save of this process, by another job, is writing there; finish it first",
+        {.file = held});
+  }
   throw Error(
       Code::kLocked,
       holder_in(fd) + " is writing there; wait until it has ended, or end it, and try again",

@@ -138,6 +138,17 @@ TEST_F(LockOwner, shares_no_lock_with_another_thread_of_its_process) {
   EXPECT_EQ(free, false);
 }
 
+TEST_F(LockOwner, is_told_that_an_earlier_save_of_its_own_process_holds_the_lock) {
+  const auto lock = store.lock("run");
+  try {
+    store.lock("run");
+    FAIL() << "locked twice";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::kLocked);
+    EXPECT_THAT(error.message(), testing::HasSubstr("an earlier save of this process"));
+  }
+}
+
 TEST_F(LockOwner, has_threads_that_take_and_give_back_locks_while_another_one_forks) {
   std::atomic<bool> done = false;
   std::vector<std::thread> writers;
