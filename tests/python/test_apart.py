@@ -315,6 +315,7 @@ class Apart(unittest.TestCase):
         self.assertEqual(first, [True, ("Error", True), True])
         self.assertEqual(second, [True, ("ValueError", True), True])
 
+    @unittest.skipUnless(fabric._CALLS_TAKE_NEW_TIMEOUT, "before torch 2.11 the others then wait as long as the deadline says")
     def test_a_rank_that_leaves_after_all_have_come(self):
         first, second = ranks.run(2, met_and_left, self.folder)
         self.assertEqual(first[1:], [True] * 3)

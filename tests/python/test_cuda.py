@@ -142,7 +142,10 @@ class OnTheModel(unittest.TestCase):
 def on_some_ranks(rank, size, path):
     """The second rank has its half on a device, later the first one, too."""
     from torch.distributed.device_mesh import init_device_mesh
-    from torch.distributed.tensor import DTensor, Shard
+    try:
+        from torch.distributed.tensor import DTensor, Shard
+    except ImportError:  # torch 2.4
+        from torch.distributed._tensor import DTensor, Shard
 
     device, mesh = model.Device(), init_device_mesh("cpu", (size,))
 

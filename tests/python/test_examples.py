@@ -9,6 +9,7 @@ import unittest
 
 import torch
 import torch.distributed.checkpoint as dcp
+import torch.distributed.fsdp
 
 import reprise.torch as rt
 
@@ -30,6 +31,7 @@ def losses(printed):
     return {int(step): float(loss) for step, loss in re.findall(r"^step (\d+): loss (\S+)$", printed, re.M)}
 
 
+@unittest.skipUnless(hasattr(torch.distributed.fsdp, "fully_shard"), "needs torch 2.6, which has fully_shard there")
 class Fsdp2(unittest.TestCase):
     def test_goes_on_at_another_number_of_ranks(self):
         with tempfile.TemporaryDirectory() as folder:
