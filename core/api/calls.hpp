@@ -2,12 +2,15 @@
 // The public calls with the engine's own types in place of State: what the public functions call,
 // and what the harness calls, so that both are the same saves and loads.
 
+#include <cstdint>
 #include <memory>
+#include <span>
 
 #include "core/load/load.hpp"
 #include "core/ports/job_state.hpp"
 #include "core/state/state_dict.hpp"
 #include "reprise/save.hpp"
+#include "reprise/state.hpp"
 
 namespace reprise {
 
@@ -31,5 +34,11 @@ SaveInFlight begin_save(Job& job, const StateDict& state, const SaveOptions& opt
 /// The same as load() of the public header, except that the job decides what it wants when it sees
 /// the checkpoint.
 LoadResult load(Job& job, const LoadOptions& options, const Ask& ask);
+
+/// Sets `digests` to those of what a rank holds of its tensors, in the order in which they were
+/// added (core/digest). Tensors that are not in host memory are on `device`. Not collective. Throws
+/// USAGE unless there are as many digests as tensors, and UNSUPPORTED with its key for a tensor
+/// that the device can't reach.
+void digest(const State& state, Device& device, std::span<std::uint64_t> digests);
 
 }  // namespace reprise

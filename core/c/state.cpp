@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <memory>
 
+#include "core/adapters/posix/host_device.hpp"
+#include "core/api/calls.hpp"
 #include "core/c/handles.hpp"
 #include "core/c/last_error.hpp"
 #include "core/c/tensors.hpp"
@@ -142,5 +144,18 @@ std::int32_t rp_state_bytes(const rp_state* state, const char* key, const void**
     const Bytes& found = c::own(state, "state").state.bytes(c::required(key, "key"));
     *bytes = found.data();
     *size = found.size();
+  });
+}
+
+std::int32_t rp_state_digests(rp_job* job, const rp_state* state, void* stream,
+                              std::uint64_t* digests, size_t count) {
+  using namespace reprise;
+  return c::guarded([&] {
+    if (count != 0) c::require(digests, "digests");
+    HostDevice host("host", 0);
+    Device& device = job != nullptr ? c::own(job, "job").job.ports().device : host;
+    const State& held = c::own(state, "state").state;
+    device.use_stream(stream);
+    digest(held, device, {digests, count});
   });
 }

@@ -40,7 +40,7 @@ extern "C" {
 
 /* Version of this interface. It grows when something is added. What is declared here keeps its
  * meaning. */
-#define RP_ABI_VERSION 2
+#define RP_ABI_VERSION 3
 
 /* Returns RP_ABI_VERSION of the library. A program may call what the library's version has. */
 RP_EXPORT int32_t rp_abi_version(void);
@@ -272,6 +272,16 @@ RP_EXPORT int32_t rp_state_common(const rp_state* state, const void** bytes, siz
  * and `texts` the key and its names, one after another, for each key. */
 RP_EXPORT int32_t rp_state_set_paths(rp_state* state, const int64_t* words, size_t word_count,
                                      const char* texts, size_t text_bytes);
+
+/* Sets digests[i] to the digest of what this rank holds of the state's tensor number i, in the order
+ * in which they were added: a hash of the tensor's key, its dtype, and the position and the bits of
+ * each element, as docs/trainers.md defines it. Digests of parts that don't overlap add up, modulo
+ * 2^64, to that of the whole tensor. `count` is the number of the state's tensors. `job` says on
+ * which device tensors with RP_DEVICE memory are, and may be NULL if that is the CPU; `stream` is as
+ * in rp_save_options. Uses one core, and a buffer of some 100 KiB beside the tensors. Not
+ * collective. Since version 3. */
+RP_EXPORT int32_t rp_state_digests(rp_job* job, const rp_state* state, void* stream,
+                                   uint64_t* digests, size_t count);
 
 /* ---------------------------------------------------------------- save */
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from .errors import Error
 
-ABI_VERSION = 2
+ABI_VERSION = 3
 LIBRARY_NAME = "libreprise_c.so"
 ANY_COPY = -1
 
@@ -202,6 +202,7 @@ _CALLS = {
     "rp_state_allow_other_shape": (c_int32, [c_void_p, c_char_p]),
     "rp_state_set_common": (c_int32, [c_void_p, c_char_p, c_size_t]),
     "rp_state_common": (c_int32, [c_void_p, POINTER(c_void_p), POINTER(c_size_t)]),
+    "rp_state_digests": (c_int32, [c_void_p, c_void_p, c_void_p, POINTER(c_uint64), c_size_t]),
     "rp_begin_save": (c_int32, [c_void_p, c_void_p, POINTER(SaveOptions), _HANDLE]),
     "rp_save_all": (c_int32, [c_void_p, c_void_p, POINTER(SaveOptions), _HANDLE]),
     "rp_save_wait_for_staging": (c_int32, [c_void_p]),

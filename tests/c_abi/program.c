@@ -383,6 +383,32 @@ static void megatron(rp_job* job, const struct Contents* contents) {
   rp_state_free(state);
 }
 
+/* The digest of a matrix, in two parts and turned. docs/trainers.md has the number. */
+static void digests(rp_job* job) {
+  float turned[] = {1, 3, 2, 4}, upper[] = {1, 2};
+  int32_t dtype = 0;
+  uint64_t found[2] = {7, 7};
+  rp_state* state = NULL;
+  EXPECT(rp_state_new(&state) == RP_OK && rp_dtype("float32", &dtype) == RP_OK);
+  EXPECT(rp_state_digests(job, state, NULL, NULL, 0) == RP_OK);
+  {
+    const int64_t words[] = {
+        7, dtype, RP_ANY_COPY, 2, 2, 2, 2,                               /* two parts */
+        RP_HOST, 0, (int64_t)(intptr_t)upper, 0, 0, 1, 2,                /* the upper row */
+        RP_HOST, 1, (int64_t)(intptr_t)(turned + 1), 1, 0, 1, 2, 1, 2}; /* the lower one, in columns */
+    EXPECT(rp_state_add_packed(state, words, 23, "model.w", 7) == RP_OK);
+  }
+  EXPECT(rp_state_digests(NULL, state, NULL, found, 1) == RP_OK);
+  EXPECT(found[0] == 0xa2f7d39de7b68a8a && found[1] == 7);
+  found[0] = 0;
+  EXPECT(rp_state_digests(job, state, NULL, found, 1) == RP_OK && found[0] == 0xa2f7d39de7b68a8a);
+  EXPECT(rp_state_digests(job, state, NULL, found, 2) == RP_USAGE);
+  EXPECT(rp_state_digests(job, state, NULL, NULL, 1) == RP_USAGE);
+  EXPECT(rp_state_digests(job, state, found, found, 1) == RP_USAGE); /* the CPU has no streams */
+  EXPECT(rp_state_digests(job, NULL, NULL, found, 1) == RP_USAGE);
+  rp_state_free(state);
+}
+
 int main(void) {
   struct Contents contents;
   rp_job* job = open_job();
@@ -403,6 +429,7 @@ int main(void) {
   load(job, &contents);
   load_nothing(job);
   megatron(job, &contents);
+  digests(job);
   sizes();
   callbacks(state);
   fork_one(job, state);

@@ -21,6 +21,7 @@ import torch.distributed.checkpoint as dcp
 
 import reprise
 import reprise.torch as rt
+from reprise.torch.digest import digests
 from states import differences, every_kind, numbers
 
 warnings.filterwarnings("ignore")
@@ -67,6 +68,13 @@ def both_ways_with_torch(device, path):
     loaded = state_of(4, device)
     rt.load(loaded, path)
     same(loaded, state_of(3, device))
+
+
+@check
+def digests_are_those_on_the_cpu(device, path):
+    large = {"large": numbers(9, 3000, 5000), "turned": numbers(8, 300, 500).t()}
+    found = digests({key: tensor.to(device) for key, tensor in large.items()})
+    assert found == digests(large), found
 
 
 @check

@@ -11,6 +11,7 @@ import torch.distributed.checkpoint as dcp
 import reprise
 import reprise.torch as rt
 from reprise.torch import job
+from reprise.torch.digest import digests
 import model
 from ranks import run
 from states import differences, numbers
@@ -96,6 +97,15 @@ class OnTheModel(unittest.TestCase):
                 load({"w": weights}, self.path)
                 self.device.wait(stream)
                 self.assertEqual(self.device.get(weights).view(torch.uint8).unique().tolist(), [2])
+
+    def test_digests_are_those_of_the_same_tensors_on_the_cpu(self):
+        stream = self.device.stream()
+        weights = self.device.put(numbers(1, 300, 300))
+        expected = {"cpu": numbers(2, 500, 400).t(), "w": torch.full((300, 1200), 2, dtype=torch.uint8).view(torch.float32)}
+        with model.opened(stream=stream):
+            self.device.fill(weights, 2, stream)
+            found = digests({"cpu": expected["cpu"], "w": weights})
+        self.assertEqual(found, digests(expected))
 
     def test_under_the_planners_of_torch(self):
         with model.opened():

@@ -209,6 +209,7 @@ class State:
             if key not in objects:
                 tensors.add(key, value)
         self.kept, self.stand_ins = tensors.kept, tensors.stand_ins
+        self._count = len(tensors.keys)
         self._device = tensors.device
         self._pack(self._lib.rp_state_add_packed, tensors.words, tensors.keys)
         for key, content in objects.items():
@@ -239,6 +240,13 @@ class State:
     def stream(self) -> Optional[int]:
         """The stream of that device on which this thread computes."""
         return None if self._device is None else torch.cuda.current_stream(self._device).cuda_stream
+
+    def digests(self, job: Optional[ctypes.c_void_p] = None) -> list[int]:
+        """Returns the digests of what this rank holds of the tensors, in their order. ``job`` is the engine's job
+        that has their device, or None if all are in memory of the CPU."""
+        found = (ctypes.c_uint64 * self._count)()
+        _c.check(self._lib.rp_state_digests(job, self.handle, self.stream, found, self._count))
+        return list(found)
 
     def bytes_of(self, key: str) -> bytes:
         """Returns bytes as added, or as replaced by a load."""
