@@ -1,0 +1,350 @@
+"""What this rank holds, by names that are the same in each life."""
+
+from __future__ import annotations
+
+import random
+import sys
+import types
+import weakref
+from typing import Any, Iterator, Optional
+
+from .search import Search
+from .values import SCALARS, Opaque, Values, attributes, is_generator, is_tensor, walk
+
+LIGHT_TENSORS, LIGHT_ELEMENTS = 64, 1024
+WRAPPERS = {"DistributedDataParallel": "module", "DataParallel": "module", "OptimizedModule": "_orig_mod"}
+INNER = ("_orig_mod.", "_fsdp_wrapped_module.", "_checkpoint_wrapped_module.")
+
+
+class Known:
+    """Objects in the order in which they were met, as long as the script keeps them."""
+
+    def __init__(self) -> None:
+        self._met: list[weakref.ref] = []
+
+    def meet(self, value: Any) -> None:
+        if not any(ref() is value for ref in self._met):
+            self._met.append(weakref.ref(value))
+
+    def __iter__(self) -> Iterator[Any]:
+        self._met = [ref for ref in self._met if ref() is not None]
+        return iter([value for ref in self._met for value in [ref()] if value is not None])
+
+
+class Held:
+    """Meets what the script makes, and tells what it holds."""
+
+    def __init__(self, values: Values) -> None:
+        self._values = values
+        self._roots, self._optimizers, self._schedules, self._scalers = Known(), Known(), Known(), Known()
+        self._models: list[tuple[weakref.ref, str]] = []  # with the prefix of the names of what they hold
+        self._found: dict[str, Any] = {}  # by name: weak references, or what can't be referred to weakly
+        self._names: Optional[frozenset[str]] = None  # of what the first search found
+        self._kept: list[Any] = []
+        self.whole_search = True
+
+    def trains(self, module) -> None:
+        """The outermost module of a training forward."""
+        self._roots.meet(module)
+
+    def made(self, value: Any) -> None:
+        """An optimizer, schedule or scaler."""
+        torch = sys.modules["torch"]
+        if isinstance(value, torch.optim.Optimizer):
+            self._optimizers.meet(value)
+        elif is_scaler(value):
+            self._scalers.meet(value)
+        else:
+            self._schedules.meet(value)
+
+    def keep(self) -> None:
+        """Keeps what there is now alive until the next call, or the end of the process: what the script drops
+        after its last step is told at its end."""
+        found = (deref(value) for value in self._found.values())
+        self._kept = [*self._roots, *self._optimizers, *self._schedules, *self._scalers, *found]
+
+    def search(self, frame: types.FrameType) -> None:
+        """Looks for what the functions that called `frame` hold."""
+        search, found = Search(), {}
+        for name, value in search.objects(frame):
+            kind = self._kind(value)
+            if kind:
+                found.setdefault(f"{kind}.{name}", reference(value))
+        # What the script made after its first step, such as a list of gradients, is no state that a resumed one
+        # must have before its first.
+        if self._names is None:
+            self._names = frozenset(found)
+        self._found = {name: value for name, value in found.items() if name in self._names}
+        self.whole_search = search.whole
+
+    def rates(self) -> list[str]:
+        """The learning rates of all groups, as hex."""
+        rates = [group.get("lr") for optimizer in self._optimizers for group in optimizer.param_groups]
+        return [float(rate).hex() for rate in rates if rate is not None]
+
+    def names(self, light: bool = False) -> dict[str, str]:
+        """Returns NAME and VALUE of everything held; the light ones are plain values, random states and some
+        small tensors."""
+        told: dict[str, str] = {}
+        tensors: list[tuple[str, Any]] = []
+        of_parameter: dict[int, str] = {}
+        for name, tensor in self._of_models():
+            of_parameter.setdefault(id(tensor), name.split(".", 1)[1])
+            tensors.append((name, tensor))
+        for name, value in self._of_optimizers(of_parameter):
+            if is_tensor(value):
+                tensors.append((name, value))
+            else:
+                told[name] = self._values.told(value)
+        if light:
+            small = sorted((item for item in tensors if item[1].numel() <= LIGHT_ELEMENTS), key=lambda item: item[0])
+            tensors = small[:LIGHT_TENSORS]
+        told.update((name, self._values.tensor(tensor)) for name, tensor in tensors)
+        told.update(self._of_schedules())
+        told.update((f"rng.{name}", self._values.told(state)) for name, state in random_states())
+        if not light:
+            told.update(self._of_found({place(tensor) for _, tensor in tensors}))
+        return told
+
+    # ------------------------------------------------------------------------ models and optimizers
+
+    def _of_models(self) -> Iterator[tuple[str, Any]]:
+        self._name_models()
+        seen: set[int] = set()
+        for ref, prefix in self._models:
+            model = bare(ref())
+            if model is None:
+                continue
+            for kind, named in (("param", model.named_parameters()), ("buffer", model.named_buffers())):
+                for name, tensor in named:
+                    if id(tensor) not in seen:
+                        seen.add(id(tensor))
+                        yield f"{kind}.{prefix}{unwrapped(name)}", tensor
+
+    def _name_models(self) -> None:
+        """The first model that trains has no prefix, the next ones that of their class. A name stays."""
+        self._models = [(ref, prefix) for ref, prefix in self._models if ref() is not None]
+        inside = {id(part) for ref, _ in self._models for part in ref().modules()}
+        waiting = [*self._roots, *(deref(v) for name, v in self._found.items() if name.startswith("model."))]
+        trained = {id(p) for o in self._optimizers for group in o.param_groups for p in group["params"]}
+        new = []
+        for model in waiting:
+            if model is not None and id(model) not in inside and self._counts(model, trained):
+                new.append(model)
+        for model in new:
+            if not any(model is not other and any(model is part for part in other.modules()) for other in new):
+                taken = {prefix for _, prefix in self._models}
+                prefix = "" if not taken else next_name(type(bare(model)).__name__, taken)
+                if prefix not in taken:
+                    self._models.append((weakref.ref(model), prefix))
+
+    def _counts(self, model, trained: set[int]) -> bool:
+        """A module without parameters holds nothing; one of which nothing is trained is `other`."""
+        return any(model is root for root in self._roots) or any(id(p) in trained for p in model.parameters())
+
+    def _of_optimizers(self, of_parameter: dict[int, str]) -> Iterator[tuple[str, Any]]:
+        taken: set[str] = set()
+        for i, optimizer in enumerate(self._optimizers):
+            grouped: set[int] = set()
+            for g, group in enumerate(optimizer.param_groups):
+                for key, value in group.items():
+                    if key not in ("params", "param_names"):
+                        for path, leaf in walk(value, str(key)):
+                            yield f"group.{i}.{g}.{path}", leaf
+                for j, parameter in enumerate(group["params"]):
+                    grouped.add(id(parameter))
+                    name = of_parameter.get(id(parameter))
+                    if name is None:
+                        name = f"{i}.{g}.{j}"  # such as Megatron's main parameters, which no module has
+                        yield f"optim.{name}.param", parameter
+                    name = name if name not in taken else f"{name}#{i}"
+                    taken.add(name)
+                    if optimizer.state.get(parameter):
+                        yield from walk(optimizer.state[parameter], f"optim.{name}")
+            for key, value in list(optimizer.state.items()):
+                if id(key) not in grouped and not is_tensor(key):
+                    yield from walk(value, f"optim.{i}.{key}")
+
+    # ------------------------------------------------------------------------ the rest
+
+    def _of_schedules(self) -> Iterator[tuple[str, str]]:
+        taken: set[str] = set()
+        for schedule in self._schedules:
+            prefix = next_name(type(schedule).__name__, taken)
+            taken.add(prefix)
+            for key, value in attributes(schedule).items():
+                # Functions and other schedules are no state of this one; the flag is set within a call alone.
+                if key in ("optimizer", "_schedulers", "_get_lr_called_within_step") or callable(value):
+                    continue
+                for path, leaf in walk(value, f"sched.{prefix}{key}"):
+                    if not callable(leaf) and type(leaf) is not object:
+                        yield path, self._values.told(leaf)
+        taken = set()
+        for scaler in self._scalers:
+            if scaler.is_enabled():
+                prefix = next_name(type(scaler).__name__, taken)
+                taken.add(prefix)
+                for key, value in scaler.state_dict().items():
+                    yield f"scaler.{prefix}{key}", self._values.told(value)
+
+    def _kind(self, value: Any) -> str:
+        """The kind of an object that was found, or ""."""
+        torch = sys.modules["torch"]
+        if isinstance(value, torch.nn.Module):
+            return "model"
+        if isinstance(value, torch.optim.Optimizer):
+            if "param_groups" in attributes(value) and "state" in attributes(value):
+                self._optimizers.meet(value)
+            return ""
+        if isinstance(value, torch.optim.lr_scheduler.LRScheduler):
+            self._schedules.meet(value)
+            return ""
+        if is_scaler(value):
+            self._scalers.meet(value)
+            return ""
+        if is_generator(value) or isinstance(value, random.Random) or is_numpy_generator(value):
+            return "gen"
+        data = torch.utils.data
+        if isinstance(value, data.Sampler):
+            return "sampler"
+        if isinstance(value, (data.DataLoader, data.Dataset)):
+            return "loader"
+        if isinstance(value, (dict, list)):
+            return "copies" if self._copies(value) else ""
+        kind = type(value)
+        if callable(getattr(kind, "state_dict", None)) and callable(getattr(kind, "load_state_dict", None)):
+            return "object"
+        return ""
+
+    def _copies(self, value: Any) -> bool:
+        """Whether it holds a tensor in the shape of each of several parameters: a moving average of weights, say."""
+        parts = list(value.values()) if isinstance(value, dict) else value
+        if not parts or len(parts) > 100_000 or not all(is_tensor(part) for part in parts):
+            return False
+        shapes = [tuple(p.shape) for root in self._roots for p in root.parameters() if p.requires_grad]
+        return [tuple(part.shape) for part in parts] == shapes
+
+    def _of_found(self, told: set) -> Iterator[tuple[str, str]]:
+        """Tensors that models and optimizers have are not told again."""
+        names = {id(ref()) for ref, _ in self._models}
+        inside = {id(part) for ref, _ in self._models if ref() is not None for part in ref().modules()}
+        for entry, ref in self._found.items():
+            kind, _, name = entry.partition(".")
+            value = deref(ref)
+            if value is None or id(value) in names or id(value) in inside:
+                continue
+            if kind == "gen":
+                yield f"gen.{name}", self._values.told(state_of(value))
+                continue
+            for path, leaf in self._leaves(kind, value):
+                full = f"{name}.{path}".strip(".")
+                if not is_tensor(leaf):
+                    yield named(soft(kind), full), self._values.told(leaf)
+                elif kind not in ("sampler", "loader") and place(leaf) not in told:
+                    told.add(place(leaf))
+                    hard = "attr" if leaf.dim() == 0 else "ema" if "ema" in full.lower() else "other"
+                    yield named(hard, full), self._values.tensor(leaf)
+
+    def _leaves(self, kind: str, value: Any) -> Iterator[tuple[str, Any]]:
+        if kind == "model":
+            inner = [(ref(), prefix) for ref, prefix in self._models]
+            if not any(part is model for part in value.modules() for model, _ in inner):
+                yield from value.named_parameters()
+                yield from value.named_buffers()
+            return
+        if kind == "copies":
+            yield from walk(value)
+            return
+        for key, part in attributes(value).items():
+            if is_tensor(part) or isinstance(part, SCALARS):
+                yield str(key), part
+            elif isinstance(part, (dict, list, tuple)) and kind == "object" and len(part) <= 100_000:
+                for path, leaf in walk(part, str(key)):
+                    if is_tensor(leaf) or isinstance(leaf, (*SCALARS, list, tuple)):
+                        yield path, leaf
+
+
+def soft(kind: str) -> str:
+    return kind if kind in ("sampler", "loader") else "attr"
+
+
+def named(kind: str, name: str) -> str:
+    return name if name.startswith(kind + ".") else f"{kind}.{name}"
+
+
+def reference(value: Any) -> Any:
+    try:
+        return weakref.ref(value)
+    except TypeError:
+        return value
+
+
+def deref(value: Any) -> Any:
+    return value() if isinstance(value, weakref.ref) else value
+
+
+def place(tensor) -> tuple:
+    """Where the bits are: equal for two tensors that share them."""
+    local = getattr(tensor, "_local_tensor", tensor)
+    try:
+        return local.data_ptr() or id(tensor), tuple(local.shape)
+    except (RuntimeError, NotImplementedError):
+        return id(tensor), ()
+
+
+def unwrapped(name: str) -> str:
+    """A parameter's name without what DDP, FSDP and torch.compile put into it."""
+    for inner in INNER:
+        name = name.replace(inner, "")
+    return name
+
+
+def bare(model):
+    """The model, or the one that a wrapper holds."""
+    while type(model).__name__ in WRAPPERS:
+        model = getattr(model, WRAPPERS[type(model).__name__])
+    return model
+
+
+def next_name(name: str, taken: set[str]) -> str:
+    """`name.`, or `name#2.` and so on where it is taken."""
+    number, found = 1, f"{name}."
+    while found in taken:
+        number += 1
+        found = f"{name}#{number}."
+    return found
+
+
+def is_scaler(value: Any) -> bool:
+    torch = sys.modules["torch"]
+    return isinstance(value, torch.amp.GradScaler)
+
+
+def is_numpy_generator(value: Any) -> bool:
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and isinstance(value, (numpy.random.Generator, numpy.random.RandomState))
+
+
+def state_of(generator: Any) -> Any:
+    if is_generator(generator):
+        return generator.get_state()
+    if isinstance(generator, random.Random):
+        return generator.getstate()
+    state: Optional[Any] = getattr(generator, "bit_generator", None)
+    return state.state if state is not None else generator.get_state()
+
+
+def random_states() -> Iterator[tuple[str, Any]]:
+    """Reads them; none is advanced."""
+    torch = sys.modules["torch"]
+    yield "torch", torch.get_rng_state()
+    yield "python", random.getstate()
+    if "numpy" in sys.modules:
+        name, words, *rest = sys.modules["numpy"].random.get_state()
+        yield "numpy", [name, words.tobytes(), *rest]
+    if torch.cuda.is_available() and torch.cuda.is_initialized():
+        yield "cuda", torch.cuda.get_rng_state()
+    megatron = sys.modules.get("megatron.core.tensor_parallel.random")
+    tracker = getattr(megatron, "_CUDA_RNG_STATE_TRACKER", None)
+    for name, state in (getattr(tracker, "states_", None) or {}).items():
+        yield f"megatron.{name}", state
