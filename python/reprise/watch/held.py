@@ -130,7 +130,8 @@ class Held:
         new = []
         for model in waiting:
             if model is not None and id(model) not in inside and self._counts(model, trained):
-                new.append(model)
+                if not any(model is other for other in new):
+                    new.append(model)
         for model in new:
             if not any(model is not other and any(model is part for part in other.modules()) for other in new):
                 taken = {prefix for _, prefix in self._models}

@@ -48,7 +48,7 @@ class Process:
         self._ended = False
 
     def _trains(self) -> None:
-        """Before the first record of a step: from here on records are written."""
+        """From here on records are written."""
         if self.records.path is None:
             self.records.open(
                 version=VERSION,

@@ -11,13 +11,14 @@ import sys
 import threading
 import time
 import types
-from typing import Any, Optional
+from typing import Any, Callable, Optional
 
 from .held import Held
 from .records import Records
 from .values import SCALARS, Opaque, Values, attributes, is_array, is_tensor, parts
 
 INPUT_DEEP = 4
+FORWARDS = 256  # of a process that has not trained yet, and may never: inputs of more are not told
 
 
 class Steps:
@@ -27,12 +28,16 @@ class Steps:
     thread: number of the thread that trains, or None before the first step.
     """
 
-    def __init__(self, records: Records, values: Values, held: Held, every_step: bool, begin) -> None:
+    def __init__(
+        self, records: Records, values: Values, held: Held, every_step: bool, begin: Callable[[], None]
+    ) -> None:
+        """`begin` is called once, when it turns out that the process trains."""
         self._records, self._values, self._held, self._every_step = records, values, held, every_step
-        self._begin_process = begin  # called once, before the first record of a process that trains
+        self._begin_process = begin
         self.count = 0
         self.moved = "first"
         self.thread: Optional[int] = None
+        self._trains = False  # there was a backward or an update
         self._open = False  # a step has begun
         self._losses: list[Any] = []
         self._inputs: list[str] = []
@@ -55,6 +60,8 @@ class Steps:
         self._held.trains(module)
         self._begin(frame)
         self._forwards += 1
+        if self._forwards > FORWARDS and not self._trains:
+            return
         self._inputs.extend(self._values.told(value) for value in given([args, kwargs]))
 
     def backward(self, tensors: Any, frame: types.FrameType) -> None:
@@ -67,6 +74,7 @@ class Steps:
         if self.thread != threading.get_ident():
             return
         self._begin(frame)
+        self._open_records()
         for tensor in tensors if isinstance(tensors, (list, tuple)) else [tensors]:
             if is_tensor(tensor) and tensor.numel() == 1:
                 self._losses.append(tensor.detach().clone())
@@ -76,6 +84,7 @@ class Steps:
         if not self._open:
             return False
         self._held.made(optimizer)
+        self._open_records()
         self._open = False
         self.count += 1
         now = time.perf_counter()
@@ -95,16 +104,23 @@ class Steps:
 
     def end(self) -> None:
         """The process ends, after its last step."""
-        if self.thread is not None:
+        if self._trains:
             self._records.say("held", step=self.count, at="end", why="end", names=self._held.names())
 
     # ------------------------------------------------------------------------ what is said
+
+    def _open_records(self) -> None:
+        """The process trains: what it has said so far is written."""
+        if not self._trains:
+            self._trains = True
+            self._begin_process()
 
     def _begin(self, frame: types.FrameType) -> None:
         if self._open:
             return
         self._open = True
-        self._begin_process()
+        if not self.count:
+            self._since = time.perf_counter()
         why, self.moved = self.moved or "every", ""
         light = why == "every" and not self._every_step
         if not light:
