@@ -78,10 +78,12 @@ class Folder:
 
 
 def started_life(folder, script, arguments, env, output, launcher):
-    env = {**os.environ, **env, "PYTHONPATH": os.pathsep.join([str(SITE), os.environ.get("PYTHONPATH", "")])}
+    env = {**os.environ, **env}
+    own = [] if launcher[:2] == ("-m", "reprise.watch") else [str(SITE)]
+    env["PYTHONPATH"] = os.pathsep.join([*own, env.get("PYTHONPATH", "")])
     with open(output, "w") as out:
         command = [sys.executable, *launcher, script, *arguments]
-        return subprocess.run(command, cwd=folder, env=env, stdout=out, stderr=out, timeout=300).returncode
+        return subprocess.run(command, cwd=folder, env=env, stdout=out, stderr=out, timeout=240).returncode
 
 
 def forked_life(folder, script, arguments, env, output, launcher):
@@ -112,9 +114,10 @@ def inside(folder, script, arguments, env, output):
     torch.set_num_threads(1)
     sys.argv = [script, *arguments]
     sys.path.insert(0, str(folder))
-    from reprise.watch import start
+    if "REPRISE_WATCH" in env:
+        from reprise.watch import start
 
-    start()
+        start()
     status = 0
     try:
         runpy.run_path(script, run_name="__main__")
