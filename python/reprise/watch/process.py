@@ -50,6 +50,7 @@ class Process:
     def _trains(self) -> None:
         """From here on records are written."""
         if self.records.path is None:
+            self.digests.prepare()
             self.records.open(
                 version=VERSION,
                 life=self.settings.life,
