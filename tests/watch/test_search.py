@@ -88,7 +88,7 @@ main()
 """)
         first, later = life.held(0), life.held(5)
         self.assertEqual((first["sampler.epoch"], later["sampler.epoch"]), ("=0", "=1"))
-        self.assertIn("gen.loader.generator", first)
+        self.assertIn("gen.data.generator", first)
         for name in ("gen.noise", "gen.other"):
             self.assertNotEqual(first[name], later[name])
 
