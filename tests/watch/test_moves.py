@@ -5,7 +5,7 @@ import unittest
 from lives import Folder
 
 TRAINER = """
-import io, os, pickle, sys, threading, torch
+import io, os, pathlib, pickle, sys, threading, torch
 import torch.distributed as dist, torch.distributed.checkpoint as dcp
 torch.manual_seed(0)
 model = torch.nn.Linear(4, 2)
@@ -55,6 +55,7 @@ model.load_state_dict(torch.load("3.pt")["model"])
 train(1)
 """, life="C")
         self.assertEqual([(r["step"], r["path"]) for r in again.of("load")], [(0, "./3.pt")])
+        self.assertEqual(again.of("held")[0]["why"], "first")
         self.assertEqual(again.of("load")[0]["leaves"]["model.weight"], handed[1])
         self.assertEqual(again.held(0)["param.weight"], held[1])
 
@@ -118,13 +119,14 @@ def after(step):
         buffer = io.BytesIO(); torch.save(model, buffer); buffer.seek(0)
         torch.load(buffer, weights_only=False)
         pickle.loads(pickle.dumps(model.state_dict()))
-        torch.save({"model": model, "optimizer": optimizer}, "whole.pt")
+        torch.save({"model": model, "optimizer": optimizer}, pathlib.Path("out/whole.pt"))
+os.mkdir("out")
 train(2, after)
 """)
         self.assertEqual([r["path"] for r in life.of("load")], ["(in memory)"])
-        self.assertEqual([r["path"] for r in life.of("save")], ["(in memory)", "./whole.pt"])
+        self.assertEqual([r["path"] for r in life.of("save")], ["(in memory)", "./out/whole.pt"])
         self.assertEqual(life.of("save")[1]["leaves"]["model.weight"], life.held(1)["param.weight"])
-        self.assertNotIn(b"reprise", (self.folder.path / "whole.pt").read_bytes())
+        self.assertNotIn(b"reprise", (self.folder.path / "out/whole.pt").read_bytes())
 
     def test_what_objects_hold_and_paths_that_differ(self):
         text = """

@@ -52,7 +52,7 @@ class Held:
         torch = sys.modules["torch"]
         if isinstance(value, torch.optim.Optimizer):
             self._optimizers.meet(value)
-        elif is_scaler(value):
+        elif isinstance(value, torch.amp.GradScaler):
             self._scalers.meet(value)
         else:
             self._schedules.meet(value)
@@ -190,29 +190,28 @@ class Held:
 
     def _kind(self, value: Any) -> str:
         """The kind of an object that was found, or ""."""
-        torch = sys.modules["torch"]
-        if isinstance(value, torch.nn.Module):
+        torch, kind = sys.modules["torch"], type(value)
+        if issubclass(kind, torch.nn.Module):
             return "model"
-        if isinstance(value, torch.optim.Optimizer):
+        if issubclass(kind, torch.optim.Optimizer):
             if "param_groups" in attributes(value) and "state" in attributes(value):
                 self._optimizers.meet(value)
             return ""
-        if isinstance(value, torch.optim.lr_scheduler.LRScheduler):
+        if issubclass(kind, torch.optim.lr_scheduler.LRScheduler):
             self._schedules.meet(value)
             return ""
-        if is_scaler(value):
+        if issubclass(kind, torch.amp.GradScaler):
             self._scalers.meet(value)
             return ""
-        if is_generator(value) or isinstance(value, random.Random) or is_numpy_generator(value):
+        if issubclass(kind, generators()):
             return "gen"
         data = torch.utils.data
-        if isinstance(value, data.Sampler):
+        if issubclass(kind, data.Sampler):
             return "sampler"
-        if isinstance(value, (data.DataLoader, data.Dataset)):
+        if issubclass(kind, (data.DataLoader, data.Dataset)):
             return "loader"
-        if isinstance(value, (dict, list)):
+        if issubclass(kind, (dict, list)):
             return "copies" if self._copies(value) else ""
-        kind = type(value)
         if callable(getattr(kind, "state_dict", None)) and callable(getattr(kind, "load_state_dict", None)):
             return "object"
         return ""
@@ -316,14 +315,11 @@ def next_name(name: str, taken: set[str]) -> str:
     return found
 
 
-def is_scaler(value: Any) -> bool:
-    torch = sys.modules["torch"]
-    return isinstance(value, torch.amp.GradScaler)
-
-
-def is_numpy_generator(value: Any) -> bool:
+def generators() -> tuple[type, ...]:
+    """The classes of what makes random numbers, as far as they are imported."""
     numpy = sys.modules.get("numpy")
-    return numpy is not None and isinstance(value, (numpy.random.Generator, numpy.random.RandomState))
+    more = () if numpy is None else (numpy.random.Generator, numpy.random.RandomState)
+    return (sys.modules["torch"].Generator, random.Random, *more)
 
 
 def state_of(generator: Any) -> Any:

@@ -152,7 +152,7 @@ class Moves:
         if what == "save":
             fields["asynchronous"] = asynchronous
         self._records.say(what, **fields, leaves=self._values.leaves(state))
-        steps.moved = what
+        steps.moved = steps.moved if steps.moved == "first" else what
         if what == "save":
             self._killer.at("save.begin", steps.count, where)
 
@@ -182,7 +182,7 @@ def within(frame: Optional[types.FrameType]) -> bool:
 
 def text_of(path: Any) -> str:
     """A path as text: of a file that is open its name, of one in memory "(in memory)"."""
-    name = getattr(path, "name", path)
+    name = path if isinstance(path, os.PathLike) else getattr(path, "name", path)
     if isinstance(name, (str, os.PathLike)):
         return os.path.abspath(os.fspath(name))
     return "(in memory)"

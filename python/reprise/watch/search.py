@@ -6,6 +6,7 @@ from __future__ import annotations
 import inspect
 import sys
 import types
+import weakref
 from collections import deque
 from typing import Any, Iterator
 
@@ -22,6 +23,10 @@ STANDARD = getattr(sys, "stdlib_module_names", frozenset()) | {
 CLOSED = STANDARD | {"numpy", "torch", "reprise", "triton", "tqdm"}  # packages whose objects are not entered
 READ_LOCALS = {"locals", "vars", "eval", "exec", "dir"}  # functions that use one of these are not looked into
 OPEN = ("torch.utils.data",)  # except these
+
+
+# What is looked at by its type alone: isinstance would run code of an object that stands for another.
+PASSED_OVER = (type, types.ModuleType, types.FunctionType, str, int, float, *weakref.ProxyTypes)
 
 
 class Search:
@@ -41,7 +46,7 @@ class Search:
             waiting.append((name, value, 0))
         while waiting:
             name, value, depth = waiting.popleft()
-            if id(value) in seen or isinstance(value, (type, types.ModuleType, types.FunctionType, str, int, float)):
+            if id(value) in seen or issubclass(type(value), PASSED_OVER):
                 continue
             if len(seen) >= OBJECTS:
                 self.whole = False
@@ -88,19 +93,21 @@ def local_variables(frame) -> list[tuple[str, Any]]:
 
 def inside(value: Any) -> list[tuple[Any, Any]]:
     """Name and value of what an object holds, if it is structure."""
-    if isinstance(value, dict):
-        return list(value.items()) if len(value) <= ENTRIES else []
-    if isinstance(value, (list, tuple, deque)):
+    kind = type(value)
+    if issubclass(kind, dict):
+        return list(dict.items(value)) if len(value) <= ENTRIES else []
+    if issubclass(kind, (list, tuple, deque)):
         return list(enumerate(value)) if len(value) <= ENTRIES else []
-    if isinstance(value, types.MethodType):
+    if issubclass(kind, types.MethodType):
         return [("", value.__self__)]
-    module = type(value).__module__ or ""
+    module = str(kind.__module__)
     torch = sys.modules.get("torch")
     if module.split(".")[0] in CLOSED and not module.startswith(OPEN):
         return []
-    if torch is not None and isinstance(value, (torch.Tensor, torch.nn.Module)):
-        # A module of the script's may hold objects of the script's, as Lightning's does its trainer.
-        return [] if isinstance(value, torch.Tensor) else module_attributes(value)
+    if torch is not None and issubclass(kind, torch.Tensor):
+        return []
+    if torch is not None and issubclass(kind, torch.nn.Module):
+        return module_attributes(value)  # which may be objects of the script, as Lightning's has its trainer
     try:
         return [(key, part) for key, part in attributes(value).items() if not str(key).startswith("__")]
     except (Opaque, RuntimeError):
