@@ -2,6 +2,7 @@
 import signal
 import unittest
 
+import torch.distributed.fsdp
 from lives import Folder
 
 TRAINER = """
@@ -76,6 +77,7 @@ class Ranks(Case):
         self.assertIn("param.0.weight", weights)
         self.assertEqual(life.of("save")[0]["leaves"]["model.0.weight"], held[0]["param.0.weight"])
 
+    @unittest.skipUnless(hasattr(torch.distributed.fsdp, "fully_shard"), "fully_shard is elsewhere before torch 2.6")
     def test_fsdp2_with_spawned_workers(self):
         life, held = self.ranks(True, "spawn")
         for names, save in zip(held, life.of("save")):

@@ -192,7 +192,7 @@ class Held:
         """The kind of an object that was found, or ""."""
         torch, kind = sys.modules["torch"], type(value)
         if issubclass(kind, torch.nn.Module):
-            return "model"
+            return "" if issubclass(kind, torch.fx.GraphModule) else "model"  # torch.compile's have others' tensors
         if issubclass(kind, torch.optim.Optimizer):
             if "param_groups" in attributes(value) and "state" in attributes(value):
                 self._optimizers.meet(value)

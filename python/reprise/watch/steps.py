@@ -51,7 +51,7 @@ class Steps:
         torch = sys.modules["torch"]
         if not (module.training and torch.is_grad_enabled()) or in_backward(torch):
             return
-        if not any(parameter.requires_grad for parameter in module.parameters()):
+        if not is_trained(module):
             return
         if self.thread is None:
             self.thread = threading.get_ident()
@@ -146,6 +146,16 @@ def given(value: Any, deep: int = 0, above: tuple = ()) -> list[Any]:
             inner = []
     above = (*above, id(value))
     return [tensor for _, part in inner for tensor in given(part, deep + 1, above)]
+
+
+def is_trained(module) -> bool:
+    """Whether it has a parameter that is trained. torch.compile calls modules with fakes, which is no forward."""
+    for parameter in module.parameters():
+        if type(parameter).__name__ == "FakeTensor":
+            return False
+        if parameter.requires_grad:
+            return True
+    return False
 
 
 def number(loss) -> str:
