@@ -122,22 +122,22 @@ class Held:
                         yield f"{kind}.{prefix}{unwrapped(name)}", tensor
 
     def _name_models(self) -> None:
-        """The first model that trains has no prefix, the next ones that of their class. A name stays."""
+        """The first model that trains has no prefix, the next ones that of their class. A name stays. A part of a
+        model has none: it has no parameter that the model lacks."""
         self._models = [(ref, prefix) for ref, prefix in self._models if ref() is not None]
-        inside = {id(part) for ref, _ in self._models for part in ref().modules()}
-        waiting = [*self._roots, *(deref(v) for name, v in self._found.items() if name.startswith("model."))]
         trained = {id(p) for o in self._optimizers for group in o.param_groups for p in group["params"]}
-        new = []
-        for model in waiting:
-            if model is not None and id(model) not in inside and self._counts(model, trained):
-                if not any(model is other for other in new):
-                    new.append(model)
-        for model in new:
-            if not any(model is not other and any(model is part for part in other.modules()) for other in new):
+        found = [deref(value) for name, value in self._found.items() if name.startswith("model.")]
+        new: dict[int, tuple[Any, frozenset[int]]] = {}
+        for model in [*self._roots, *found]:
+            if model is not None and self._counts(model, trained):
+                new[id(model)] = model, parameters(model)
+        named = frozenset().union(*(parameters(ref()) for ref, _ in self._models))
+        new = {key: one for key, one in new.items() if not one[1] <= named}
+        for model, own in new.values():
+            if not any(is_part(model, own, other, others) for other, others in new.values() if other is not model):
                 taken = {prefix for _, prefix in self._models}
-                prefix = "" if not taken else next_name(type(bare(model)).__name__, taken)
-                if prefix not in taken:
-                    self._models.append((weakref.ref(model), prefix))
+                prefix = next_name(type(bare(model)).__name__, taken) if taken else ""
+                self._models.append((weakref.ref(model), prefix))
 
     def _counts(self, model, trained: set[int]) -> bool:
         """A module without parameters holds nothing; one of which nothing is trained is `other`."""
@@ -313,6 +313,15 @@ def next_name(name: str, taken: set[str]) -> str:
         number += 1
         found = f"{name}#{number}."
     return found
+
+
+def parameters(model) -> frozenset[int]:
+    return frozenset(id(parameter) for parameter in model.parameters())
+
+
+def is_part(model, own: frozenset[int], other, others: frozenset[int]) -> bool:
+    """Whether a model is a part of another one, or has the same parameters and is within it."""
+    return own < others or (own == others and any(model is part for part in other.modules()))
 
 
 def generators() -> tuple[type, ...]:
