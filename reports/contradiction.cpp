@@ -19,6 +19,7 @@ namespace {
 constexpr std::string_view kCommand = "command";
 /// Greater exit codes stand for signals.
 constexpr int kExitMax = 127;
+constexpr int kCodeMax = 255;
 
 std::string life_text(std::size_t life) { return "life " + std::to_string(life); }
 
@@ -44,7 +45,11 @@ std::span<const int> exit_codes_of(LifeOutcome outcome) {
 }
 
 bool can_end_with(const Incarnation& life, ReportLane lane) {
-  const bool chooses = lane == ReportLane::kProgram && life.outcome != LifeOutcome::kCutShort &&
+  // A launcher tells a kill of one of its ranks by a code of its own.
+  if (lane == ReportLane::kWatch && life.outcome == LifeOutcome::kCutShort) {
+    return life.exit_code > 0 && life.exit_code <= kCodeMax;
+  }
+  const bool chooses = runs_programs(lane) && life.outcome != LifeOutcome::kCutShort &&
                        life.outcome != LifeOutcome::kFailed;
   if (chooses) return life.exit_code >= 0 && life.exit_code <= kExitMax;
   const auto codes = exit_codes_of(life.outcome);
@@ -92,7 +97,7 @@ std::string in_life(const ScenarioResult& result, std::size_t number, ReportLane
     return life_text(number) + " began at step " + std::to_string(life.first_step) +
            " and ended at step " + std::to_string(life.last_step);
   }
-  const bool tells_world = lane != ReportLane::kProgram;  // it is that of the life compared
+  const bool tells_world = !runs_programs(lane);  // it is that of the life compared
   if (tells_world && ranks_of_layout(life.layout) > result.world) {
     return life_text(number) + " had the layout '" + life.layout +
            "', which has more ranks than the world of " + std::to_string(result.world);
@@ -118,7 +123,7 @@ std::string in_lives(const ScenarioResult& result, ReportLane lane) {
 std::string in_ranks(const ScenarioResult& result, ReportLane lane) {
   const auto ranks = static_cast<std::int64_t>(result.ranks.size());
   const std::string& layout = result.incarnations.back().layout;
-  const std::int64_t least = lane == ReportLane::kProgram ? 0 : ranks_of_layout(layout);
+  const std::int64_t least = runs_programs(lane) ? 0 : ranks_of_layout(layout);
   if (ranks <= result.world && ranks >= least) return "";
   return "it has " + counted(result.ranks.size(), "rank") + " of the layout '" + layout +
          "' in a world of " + std::to_string(result.world);
@@ -181,8 +186,10 @@ std::string in_loads(const ScenarioResult& result) {
          ", but no rank did";
 }
 
-/// Finds a step that a life trained although the course lacks it.
-std::string in_trajectory(const ScenarioResult& result) {
+/// Finds a step that a life trained although the course lacks it. A command that is watched as it
+/// is may have steps whose loss nobody sees.
+std::string in_trajectory(const ScenarioResult& result, ReportLane lane) {
+  if (lane == ReportLane::kWatch) return "";
   std::multiset<std::int64_t> steps;
   for (const auto& point : result.trajectory) steps.insert(point.step);
   for (std::size_t i = 0; i < result.incarnations.size(); ++i) {
@@ -203,7 +210,7 @@ std::string in_trajectory(const ScenarioResult& result) {
 std::string in_faults(const ScenarioResult& result, ReportLane lane) {
   for (const auto& fault : result.faults) {
     const bool outside = fault.rank < 0 || fault.rank >= result.world;
-    if (outside && lane != ReportLane::kProgram) {
+    if (outside && !runs_programs(lane)) {
       return "a fault '" + fault.kind + "' was planned on rank " + std::to_string(fault.rank) +
              " of a world of " + std::to_string(result.world);
     }
@@ -229,7 +236,7 @@ std::string contradiction_in(const ScenarioResult& result, ReportLane lane, doub
   if (result.failure) return "it has a failure: " + result.failure->cause;
   for (const auto& found :
        {in_ranks(result, lane), in_times(result, seconds), in_generations(result), in_loads(result),
-        in_trajectory(result), in_faults(result, lane)}) {
+        in_trajectory(result, lane), in_faults(result, lane)}) {
     if (!found.empty()) return found;
   }
   return "";

@@ -43,7 +43,7 @@ std::vector<std::string> lacks_of(const Report& report) {
   if (report.scenarios.empty() || report.lane == ReportLane::kFiles) return {};
   std::vector<std::string> lacks;
   // Programs of others are not run twice: nothing says that they repeat themselves.
-  const bool doubles = report.lane != ReportLane::kProgram;
+  const bool doubles = !runs_programs(report.lane);
   if (doubles && runs_doubled(report) == 0) lacks.emplace_back(kNotDoubled);
   if (report.lane == ReportLane::kSim && report.properties.empty())
     lacks.emplace_back(kNoProperties);

@@ -332,8 +332,8 @@ constexpr std::array kVerdicts = {
 
 constexpr std::array kReportLanes = {
     std::pair{ReportLane::kFiles, "files"}, std::pair{ReportLane::kGpu, "gpu"},
-    std::pair{ReportLane::kMpi, "mpi"}, std::pair{ReportLane::kProgram, "program"},
-    std::pair{ReportLane::kSim, "sim"}};
+    std::pair{ReportLane::kMpi, "mpi"},     std::pair{ReportLane::kProgram, "program"},
+    std::pair{ReportLane::kSim, "sim"},     std::pair{ReportLane::kWatch, "watch"}};
 
 constexpr std::array<std::string_view, 5> kGenerationStates = {"kept", "pruned", "replaced",
                                                                "damaged", "unfinished"};
@@ -382,6 +382,10 @@ std::string name_of(ReportLane lane) {
     if (known == lane) return name;
   }
   return "";
+}
+
+bool runs_programs(ReportLane lane) {
+  return lane == ReportLane::kProgram || lane == ReportLane::kWatch;
 }
 
 std::optional<ReportLane> report_lane_named(std::string_view name) {

@@ -34,9 +34,10 @@ std::string name_of(LifeOutcome outcome);
 std::optional<LifeOutcome> life_outcome_named(std::string_view name);
 
 /// Lanes of reports, sorted by name. A report of lane kFiles is about stored checkpoints and
-/// contains no run of a scenario.
-enum class ReportLane : std::uint8_t { kFiles, kGpu, kMpi, kProgram, kSim };
-/// Returns "files", "gpu", "mpi", "program" or "sim".
+/// contains no run of a scenario. One of lane kWatch is about commands that were watched as they
+/// are.
+enum class ReportLane : std::uint8_t { kFiles, kGpu, kMpi, kProgram, kSim, kWatch };
+/// Returns "files", "gpu", "mpi", "program", "sim" or "watch".
 std::string name_of(ReportLane lane);
 /// Returns the lane with that name; empty if there is none.
 std::optional<ReportLane> report_lane_named(std::string_view name);
@@ -248,6 +249,8 @@ struct Report {
 
 /// True if the result stands for a file that could not be read: it was not run, and has a code.
 bool is_unreadable(const ScenarioResult& result);
+/// True if the lane runs programs of others, which choose their exit codes and are not doubled.
+bool runs_programs(ReportLane lane);
 /// Returns the number of scenarios that ran twice.
 std::uint64_t runs_doubled(const Report& report);
 /// Returns the number of those whose second run took another course: their code says so.

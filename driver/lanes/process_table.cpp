@@ -2,9 +2,12 @@
 
 #include <unistd.h>
 
+#include <chrono>
+#include <csignal>
 #include <filesystem>
 #include <functional>
 #include <sstream>
+#include <thread>
 
 #include "driver/yaml/text_file.hpp"
 
@@ -12,6 +15,8 @@ namespace reprise::driver {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr auto kKilledPoll = std::chrono::milliseconds(5);
 
 struct Status {
   char state = 'X';
@@ -52,6 +57,20 @@ std::vector<std::int64_t> processes_where(
 std::vector<std::int64_t> members_of(std::int64_t group) {
   return processes_where(
       [group](const fs::path&, const Status& status) { return status.group == group; });
+}
+
+void end_processes_with(const std::string& entry) {
+  const std::string within = '\0' + entry + '\0';
+  const fs::path own = fs::path("/proc") / std::to_string(::getpid());
+  while (true) {
+    const auto left = processes_where([&](const fs::path& process, const Status&) {
+      return process != own &&
+             ('\0' + text_of(process / "environ")).find(within) != std::string::npos;
+    });
+    if (left.empty()) return;
+    for (const auto id : left) ::kill(static_cast<pid_t>(id), SIGKILL);
+    std::this_thread::sleep_for(kKilledPoll);
+  }
 }
 
 std::vector<std::int64_t> started_with(const std::string& word) {

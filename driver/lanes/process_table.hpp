@@ -15,4 +15,9 @@ std::vector<std::int64_t> members_of(std::int64_t group);
 /// returns nothing elsewhere.
 std::vector<std::int64_t> started_with(const std::string& word);
 
+/// Kills the other living processes whose environment had exactly this entry, such as "NAME=value",
+/// when they began, and waits until none is left. Those of other users are not seen. Works on Linux
+/// (/proc); does nothing elsewhere.
+void end_processes_with(const std::string& entry);
+
 }  // namespace reprise::driver

@@ -1,0 +1,163 @@
+#include "driver/watch/course_judge.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+#include "core/base/print.hpp"
+#include "driver/watch/finding_book.hpp"
+
+namespace reprise::driver {
+namespace {
+
+/// Returns losses as decimal numbers, for people.
+std::string numbers(const std::vector<std::string>& hex) {
+  std::vector<double> values;
+  for (const auto& text : hex) values.push_back(std::strtod(text.c_str(), nullptr));
+  return values.empty() ? "none" : join(values, " ");
+}
+
+bool is_finite(const std::string& number) {
+  return std::isfinite(std::strtod(number.c_str(), nullptr));
+}
+
+class CourseJudge {
+ public:
+  CourseJudge(const ResumedLife& lives, const CourseLimits& course, WatchJudgement& judgement)
+      : lives_(lives), course_(course), judgement_(judgement) {}
+
+  std::vector<WatchFinding> run() {
+    for (const auto& [rank, after] : lives_.resumed.ranks) {
+      const auto at = lives_.uninterrupted.ranks.find(rank);
+      if (at == lives_.uninterrupted.ranks.end()) continue;
+      const auto number = static_cast<std::int32_t>(rank);
+      compare_steps(number, at->second, after);
+      compare_lengths(number, at->second, after);
+      compare_saves(number, at->second, after);
+    }
+    return book_.take();
+  }
+
+ private:
+  void compare_steps(std::int32_t rank, const RankRecording& before, const RankRecording& after) {
+    bool data = false;
+    bool losses = false;
+    bool lr = false;
+    for (const auto& [own_step, own] : after.steps) {
+      const std::int64_t step = course_.from + own_step;
+      const auto at = before.steps.find(step);
+      if (at == before.steps.end()) continue;
+      const WatchedStep& wanted = at->second;
+      if (!wanted.inputs.empty()) judgement_.counts.data_steps.insert(step);
+      if (std::ranges::any_of(wanted.losses, is_finite)) judgement_.counts.loss_steps.insert(step);
+      if (!data && own.inputs != wanted.inputs) {
+        add(rank, step, judged::kDataStreamSkip, data_text(before, own.inputs, step),
+            numbers_of_inputs(wanted), numbers_of_inputs(own));
+        data = true;
+      }
+      if (!lr && own.lr != wanted.lr) {
+        add(rank, step, judged::kScheduleDrift,
+            "learning rate " + numbers(own.lr) + " instead of " + numbers(wanted.lr),
+            numbers(wanted.lr), numbers(own.lr));
+        lr = true;
+      }
+      if (!losses && own.losses != wanted.losses) {
+        add(rank, step, judged::kTrajectoryDivergence,
+            "loss " + numbers(own.losses) + " instead of " + numbers(wanted.losses),
+            numbers(wanted.losses), numbers(own.losses));
+        losses = true;
+      }
+    }
+  }
+
+  static std::string numbers_of_inputs(const WatchedStep& step) { return join(step.inputs, " "); }
+
+  /// Says whose data a step took.
+  std::string data_text(const RankRecording& before, const std::vector<std::string>& inputs,
+                        std::int64_t step) const {
+    if (inputs.empty()) return "takes no data";
+    for (const auto& [other, own] : before.steps) {
+      if (own.inputs != inputs) continue;
+      return "takes the data of step " + std::to_string(other) +
+             (other <= course_.from ? " again" : " too early");
+    }
+    for (const auto& [rank, other] : lives_.uninterrupted.ranks) {
+      const auto at = other.steps.find(step);
+      if (at != other.steps.end() && at->second.inputs == inputs) {
+        return "takes the data of rank " + std::to_string(rank);
+      }
+    }
+    return "takes data that the uninterrupted run never took";
+  }
+
+  void compare_lengths(std::int32_t rank, const RankRecording& before, const RankRecording& after) {
+    if (!course_.to_the_end) return;
+    const std::int64_t left = before.last_step() - course_.from;
+    if (after.last_step() == left) return;
+    book_.add(rank, {.code = judged::kScheduleDrift,
+                     .where = "steps",
+                     .text = "makes " + counted(count_of(after.last_step()), "step") +
+                             ", not the " + std::to_string(left) + " that are left of " +
+                             std::to_string(before.last_step()),
+                     .life = lives_.life,
+                     .step = course_.from});
+  }
+
+  static std::uint64_t count_of(std::int64_t steps) { return static_cast<std::uint64_t>(steps); }
+
+  void compare_saves(std::int32_t rank, const RankRecording& before, const RankRecording& after) {
+    for (const auto& save : after.saves) {
+      const std::int64_t step = course_.from + save.step;
+      const auto at = std::ranges::find_if(before.saves, [&](const Transfer& other) {
+        return other.step == step && other.path == save.path && other.by == save.by;
+      });
+      if (at == before.saves.end()) continue;
+      for (const auto& [name, value] : at->leaves) {
+        if (!elements_in(value) || course_.leaf_noise.contains(name)) continue;
+        const auto own = save.leaves.find(name);
+        if (own != save.leaves.end() && own->second == value) continue;
+        WatchFinding finding =
+            finding_at(step, judged::kContentDiffers,
+                       own == save.leaves.end()
+                           ? "not in the save after step " + std::to_string(step)
+                           : "saved with other content after step " + std::to_string(step));
+        finding.expected = value;
+        finding.found = own == save.leaves.end() ? "" : own->second;
+        book_.add_name(rank, name, std::move(finding));
+      }
+    }
+  }
+
+  WatchFinding finding_at(std::int64_t step, RulingCode code, const std::string& text) {
+    WatchFinding finding{.code = code, .text = text, .life = lives_.life, .step = step};
+    if (step <= course_.repeated_to) return finding;
+    judgement_.wants_repeat = true;
+    finding.weight = Weight::kInconclusive;
+    finding.text += ", which only one run shows: two runs agree up to step " +
+                    std::to_string(course_.repeated_to);
+    return finding;
+  }
+
+  void add(std::int32_t rank, std::int64_t step, RulingCode code, const std::string& text,
+           const std::string& expected, const std::string& found) {
+    WatchFinding finding = finding_at(step, code, text);
+    finding.where = "step " + std::to_string(step);
+    finding.expected = expected;
+    finding.found = found;
+    book_.add(rank, std::move(finding));
+  }
+
+  const ResumedLife& lives_;
+  const CourseLimits& course_;
+  WatchJudgement& judgement_;
+  FindingBook book_;
+};
+
+}  // namespace
+
+std::vector<WatchFinding> compare_courses(const ResumedLife& lives, const CourseLimits& course,
+                                          WatchJudgement& judgement) {
+  return CourseJudge(lives, course, judgement).run();
+}
+
+}  // namespace reprise::driver

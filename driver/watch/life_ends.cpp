@@ -1,0 +1,184 @@
+#include "driver/watch/life_ends.hpp"
+
+#include <algorithm>
+
+#include "core/base/print.hpp"
+
+namespace reprise::driver {
+namespace {
+
+constexpr int kSignaled = 128;
+
+class LifeEnd {
+ public:
+  LifeEnd(const WatchedLife& life, std::size_t number, MeantTo meant, std::size_t ranks)
+      : life_(life), number_(number), meant_(meant), ranks_(ranks) {}
+
+  std::vector<WatchFinding> judge() {
+    for (const auto& flaw : life_.recording.flaws) inconclusive("has a record to refuse: " + flaw);
+    judge_outside();
+    if (!findings_.empty()) return std::move(findings_);
+    const bool trained = std::ranges::any_of(
+        life_.recording.ranks, [](const auto& rank) { return !rank.second.held.empty(); });
+    if (!trained) {
+      judge_nothing();
+    } else if (meant_ == MeantTo::kBeKilled) {
+      judge_kill();
+    } else {
+      judge_returned();
+    }
+    if (findings_.empty()) judge_ranks();
+    return std::move(findings_);
+  }
+
+ private:
+  bool resumes() const { return number_ >= 2; }
+
+  void add(Weight weight, RulingCode code, const std::string& text,
+           std::set<std::int32_t> ranks = {}) {
+    findings_.push_back({.weight = weight,
+                         .code = code,
+                         .where = "life " + life_.name,
+                         .text = text,
+                         .ranks = std::move(ranks),
+                         .life = number_,
+                         .log = life_.exit ? life_.exit->log : ""});
+  }
+  void inconclusive(const std::string& text) {
+    add(Weight::kInconclusive, judged::kOracleVacuous, text);
+  }
+
+  /// Says how the command ended.
+  std::string ended() const {
+    if (!life_.exit) return "its record does not say how it ended";
+    if (life_.exit->timed_out) return "it was ended after " + life_.exit->deadline;
+    if (life_.exit->exit_code > kSignaled) {
+      return "signal " + std::to_string(life_.exit->exit_code - kSignaled) + " ended it";
+    }
+    return "it ended with exit code " + std::to_string(life_.exit->exit_code);
+  }
+
+  /// What a life saves outside its working directory, all lives would share. Inside, the hook tells
+  /// a path relative to the directory.
+  void judge_outside() {
+    for (const auto& [rank, recording] : life_.recording.ranks) {
+      std::string outside = recording.outside;
+      for (const auto& save : recording.saves) {
+        if (life_.exit && save.path.starts_with('/')) outside = save.path;
+      }
+      if (outside.empty()) continue;
+      inconclusive((recording.outside.empty() ? "saves to " : "wanted to save to ") + outside +
+                   ", outside its working directory, where all lives would share it" +
+                   (recording.outside.empty() ? "" : "; the save was not made") +
+                   ". Let the command save to a relative path, or write {work} for the life's "
+                   "directory");
+      return;
+    }
+  }
+
+  /// No rank trained. If a life that resumes failed in a load, that is its verdict.
+  void judge_nothing() {
+    if (resumes()) {
+      for (const auto& [rank, recording] : life_.recording.ranks) {
+        const bool failed = recording.end && recording.end->how != "returned";
+        for (const auto& load : recording.loads) {
+          if (load.error.empty()) continue;
+          add(Weight::kFail, judged::kLostObject, "could not load " + load.path + ": " + load.error,
+              {static_cast<std::int32_t>(rank)});
+          return;
+        }
+        if (recording.loads.empty() || !failed) continue;
+        add(Weight::kFail, judged::kLostObject,
+            "loaded, and then ended before its first step: " + recording.end->error,
+            {static_cast<std::int32_t>(rank)});
+        return;
+      }
+    }
+    if (life_.exit && life_.exit->timed_out) return judge_deadline();
+    inconclusive("recorded no training step; " + ended() +
+                 (number_ == 0 ? ". A process is watched if it imports torch and a module in "
+                                 "training mode is called"
+                  : resumes()  ? ". Is --resume-args what makes the command resume?"
+                               : ""));
+  }
+
+  /// What is silent for long may hang, or be slow.
+  void judge_deadline() { add(Weight::kInconclusive, passed_on::kHang, ended()); }
+
+  void judge_kill() {
+    const bool killed = std::ranges::any_of(
+        life_.recording.ranks, [](const auto& rank) { return rank.second.killed.has_value(); });
+    if (killed) return;
+    std::int64_t last = 0;
+    for (const auto& [rank, recording] : life_.recording.ranks) {
+      last = std::max(last, recording.last_step());
+    }
+    inconclusive("was not killed: it made " + counted(static_cast<std::uint64_t>(last), "step") +
+                 ", and " + ended());
+  }
+
+  void judge_returned() {
+    if (life_.exit && life_.exit->timed_out) return judge_deadline();
+    const std::string late = " after " + steps() + "; ";
+    for (const auto& [rank, recording] : life_.recording.ranks) {
+      if (!recording.end || recording.end->how != "exception") continue;
+      const std::string what = "ended" + late + recording.end->error;
+      if (resumes()) {
+        return add(Weight::kFail, judged::kTrajectoryDivergence, what,
+                   {static_cast<std::int32_t>(rank)});
+      }
+      return inconclusive(what);
+    }
+    if (life_.exit && life_.exit->exit_code != 0) {
+      if (resumes()) {
+        return add(Weight::kFail, judged::kTrajectoryDivergence, "stopped" + late + ended());
+      }
+      return inconclusive(ended() + " after " + steps());
+    }
+    for (const auto& [rank, recording] : life_.recording.ranks) {
+      if (recording.end || life_.exit) continue;
+      return inconclusive("rank " + std::to_string(rank) + " does not say that it ended");
+    }
+  }
+
+  std::string steps() const {
+    std::int64_t last = 0;
+    for (const auto& [rank, recording] : life_.recording.ranks) {
+      last = std::max(last, recording.last_step());
+    }
+    return counted(static_cast<std::uint64_t>(last), "step");
+  }
+
+  void judge_ranks() {
+    const auto& recorded = life_.recording.ranks;
+    if (ranks_ != 0 && recorded.size() != ranks_) {
+      return inconclusive("has records of " + counted(recorded.size(), "rank") + ", life A of " +
+                          std::to_string(ranks_));
+    }
+    for (const auto& [rank, recording] : recorded) {
+      const bool whole = recording.world <= static_cast<std::int64_t>(recorded.size());
+      if (!whole) {
+        return inconclusive("has records of " + counted(recorded.size(), "rank") + " of " +
+                            std::to_string(recording.world));
+      }
+      if (recording.held.empty() && meant_ == MeantTo::kEnd) {
+        return inconclusive("rank " + std::to_string(rank) + " recorded no training step");
+      }
+    }
+  }
+
+  const WatchedLife& life_;
+  std::size_t number_;
+  MeantTo meant_;
+  std::size_t ranks_;
+  std::vector<WatchFinding> findings_;
+};
+
+}  // namespace
+
+std::vector<WatchFinding> judge_end(const WatchedLife& life, std::size_t number, MeantTo meant,
+                                    std::size_t ranks) {
+  return LifeEnd(life, number, meant, ranks).judge();
+}
+
+}  // namespace reprise::driver

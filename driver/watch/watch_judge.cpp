@@ -1,0 +1,276 @@
+#include "driver/watch/watch_judge.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <limits>
+
+#include "core/base/print.hpp"
+#include "driver/watch/course_judge.hpp"
+#include "driver/watch/life_ends.hpp"
+#include "driver/watch/repeat_judge.hpp"
+#include "driver/watch/state_judge.hpp"
+
+namespace reprise::driver {
+namespace {
+
+using reports::Verdict;
+
+void append(std::vector<WatchFinding> more, std::vector<WatchFinding>& findings) {
+  std::ranges::move(more, std::back_inserter(findings));
+}
+
+bool has(const std::vector<WatchFinding>& findings, Weight weight) {
+  return std::ranges::any_of(
+      findings, [weight](const WatchFinding& finding) { return finding.weight == weight; });
+}
+
+class WatchJudge {
+ public:
+  explicit WatchJudge(const WatchedLives& lives) : lives_(lives) {}
+
+  WatchJudgement judge() {
+    take_not_judged(lives_.uninterrupted);
+    for (const auto& life : lives_.resumed) take_not_judged(life);
+    if (ended_well() && repeats()) {
+      for (std::size_t i = 1; i < lives_.resumed.size(); ++i) judge_resumed(i);
+      append(std::move(failed_later_), findings());
+      require_essentials();
+    }
+    conclude();
+    return std::move(judgement_);
+  }
+
+ private:
+  static constexpr std::size_t kKilled = 1;  ///< index among all lives of the first killed one
+
+  const LifeRecording& a() const { return lives_.uninterrupted.recording; }
+  std::vector<WatchFinding>& findings() { return judgement_.findings; }
+
+  void take_not_judged(const WatchedLife& life) {
+    for (const auto& [rank, recording] : life.recording.ranks) {
+      judgement_.not_judged.insert(recording.not_judged.begin(), recording.not_judged.end());
+    }
+  }
+
+  /// Judges how the lives ended, in their order. A life that was not as it should be says nothing
+  /// of the next one.
+  bool ended_well() {
+    append(judge_control(lives_.uninterrupted), findings());
+    if (!findings().empty()) return false;
+    for (std::size_t i = 0; i < lives_.resumed.size(); ++i) {
+      const bool last = i > 0 && i + 1 == lives_.resumed.size();
+      auto ended = judge_end(lives_.resumed[i], i + kKilled,
+                             last ? MeantTo::kEnd : MeantTo::kBeKilled, a().ranks.size());
+      // A life that resumed and failed later is compared all the same: that may tell why.
+      const bool began = last && has(ended, Weight::kFail) && began_everywhere(i);
+      append(std::move(ended), began ? failed_later_ : findings());
+      if (!findings().empty()) return false;
+    }
+    if (lives_.resumed.size() < 2) {
+      findings().push_back({.weight = Weight::kInconclusive,
+                            .code = judged::kOracleVacuous,
+                            .where = "lives",
+                            .text = why_none_resumes()});
+      return false;
+    }
+    return true;
+  }
+
+  /// Says why a driver ran life A alone.
+  std::string why_none_resumes() const {
+    std::int64_t saved = 0;
+    for (const auto& [rank, recording] : a().ranks) {
+      for (const auto& save : recording.saves) saved = std::max(saved, save.step);
+    }
+    if (lives_.kill || !lives_.resumed.empty()) return "no life resumes";
+    return (saved == 0 ? std::string("life A handed nothing to a save that is known")
+                       : "life A saves only after its last step, " + std::to_string(saved)) +
+           ": let it save earlier, or say with --kill after which step to kill it";
+  }
+
+  bool began_everywhere(std::size_t i) const {
+    const auto& ranks = lives_.resumed[i].recording.ranks;
+    return ranks.size() == a().ranks.size() &&
+           std::ranges::all_of(ranks, [](const auto& rank) { return !rank.second.held.empty(); });
+  }
+
+  /// Compares life A with the same steps of the killed life, and of the repeat if there is one.
+  bool repeats() {
+    std::vector<const LifeRecording*> others = {&lives_.resumed.front().recording};
+    if (lives_.repeat) others.push_back(&lives_.repeat->recording);
+    for (const auto* other : others) {
+      Repetition found = compare_runs(a(), *other);
+      if (found.broken) {
+        findings().push_back(*found.broken);
+        return false;
+      }
+      noise_.merge(found.noise);
+      leaf_noise_.merge(found.leaf_noise);
+      repeated_to_ = std::max(repeated_to_, found.steps);
+    }
+    for (const auto& name : noise_) {
+      judgement_.not_judged[name] = "differs from run to run: it is not seeded, or measures";
+    }
+    return true;
+  }
+
+  void judge_resumed(std::size_t i) {
+    const ResumedLife life{.uninterrupted = a(),
+                           .killed = lives_.resumed[i - 1].recording,
+                           .resumed = lives_.resumed[i].recording,
+                           .noise = noise_,
+                           .killed_from = from_,
+                           .life = i + kKilled};
+    const auto from = continues_from(life);
+    if (!from) {
+      findings().push_back({.weight = Weight::kInconclusive,
+                            .code = judged::kOracleVacuous,
+                            .where = "life " + lives_.resumed[i].name,
+                            .text = "a rank recorded nothing of what it holds",
+                            .life = life.life});
+      return;
+    }
+    judgement_.continues_from = from;
+    judgement_.newest_save = newest_save(life, *from);
+    if (*from == 0) return judge_anew(life);
+    std::vector<WatchFinding> found;
+    if (judgement_.newest_save && *judgement_.newest_save > *from && saved_at(life, *from)) {
+      found.push_back({.code = judged::kStaleBytes,
+                       .where = "step " + std::to_string(*from),
+                       .text = "continues from it, though what was saved after step " +
+                               std::to_string(*judgement_.newest_save) + " is complete",
+                       .life = life.life,
+                       .step = from});
+    }
+    StateFindings states = compare_states(life, *from, judgement_);
+    append(std::move(states.findings), found);
+    const CourseLimits course{.from = *from,
+                              .repeated_to = repeated_to_,
+                              .to_the_end = i + 1 == lives_.resumed.size() && failed_later_.empty(),
+                              .leaf_noise = leaf_noise_};
+    std::vector<WatchFinding> steps = compare_courses(life, course, judgement_);
+    const bool effect = !steps.empty();
+    for (auto& quiet : states.without_effect) {
+      quiet.weight = effect ? Weight::kFail : Weight::kNote;
+      if (!effect) quiet.text += ": no effect in the steps compared";
+      found.push_back(std::move(quiet));
+    }
+    append(std::move(steps), found);
+    if (!has(found, Weight::kFail) && !has(found, Weight::kInconclusive) && course.to_the_end) {
+      append(ends(life, *from), found);
+    }
+    const bool wrong = has(found, Weight::kFail) || has(found, Weight::kInconclusive);
+    for (auto& explanation : states.explanations) {
+      if (wrong) {
+        found.push_back(std::move(explanation));
+        continue;
+      }
+      for (const auto& name : explanation.names) {
+        judgement_.not_judged[name] = "differs, without effect in the steps compared";
+      }
+    }
+    append(std::move(found), findings());
+    from_ = *from;
+  }
+
+  std::vector<WatchFinding> ends(const ResumedLife& life, std::int64_t from) {
+    auto found = compare_ends(life, from);
+    for (auto& finding : found) {
+      if (finding.step <= repeated_to_) continue;
+      judgement_.wants_repeat = true;
+      finding.weight = Weight::kInconclusive;
+      finding.text += ", which only one run shows";
+    }
+    return found;
+  }
+
+  /// Nothing of a later step came back.
+  void judge_anew(const ResumedLife& life) {
+    std::set<std::string> saved;
+    for (const auto& [rank, recording] : life.killed.ranks) {
+      for (const auto& save : recording.saves) saved.insert(save.path);
+    }
+    bool loaded = false;
+    for (const auto& [rank, recording] : life.resumed.ranks) {
+      for (const auto& load : recording.loads) {
+        loaded = loaded || (load.error.empty() && saved.contains(load.path));
+      }
+    }
+    const bool blamed = loaded || lives_.told_to_resume;
+    findings().push_back(
+        {.weight = blamed ? Weight::kFail : Weight::kInconclusive,
+         .code = judged::kLostObject,
+         .where = "everything",
+         .text = loaded ? "as in a new process, although a save was loaded"
+                 : blamed
+                     ? "as in a new process: nothing that was saved was loaded"
+                     : "as in a new process: say with --resume-args what makes the command resume",
+         .life = life.life,
+         .step = 0});
+  }
+
+  /// A pass needs weights, state of an optimizer, data and losses that were compared.
+  void require_essentials() {
+    if (has(findings(), Weight::kFail) || has(findings(), Weight::kInconclusive)) return;
+    const auto any = [this](const char* kind) {
+      const std::string prefix = std::string(kind) + ".";
+      const auto begins = [&](const std::string& name) { return name.starts_with(prefix); };
+      return std::ranges::any_of(judgement_.counts.tensors, begins) ||
+             std::ranges::any_of(judgement_.counts.values, begins);
+    };
+    std::vector<std::string> lacking;
+    if (!any("param")) lacking.emplace_back("weights");
+    if (!any("optim") && !any("group")) lacking.emplace_back("an optimizer");
+    if (judgement_.counts.data_steps.empty()) lacking.emplace_back("data");
+    if (judgement_.counts.loss_steps.empty()) lacking.emplace_back("finite losses");
+    for (const auto& [rank, recording] : a().ranks) {
+      const auto at = judgement_.ranks.find(static_cast<std::int32_t>(rank));
+      if (at == judgement_.ranks.end() || at->second.compared == 0) {
+        lacking.push_back("anything of rank " + std::to_string(rank));
+      }
+    }
+    if (lacking.empty()) return;
+    findings().push_back({.weight = Weight::kInconclusive,
+                          .code = judged::kOracleVacuous,
+                          .where = "judged",
+                          .text = "too little was seen to judge: no " + join(lacking, ", no ")});
+  }
+
+  /// Puts what decides first, and sets the verdict.
+  void conclude() {
+    std::ranges::stable_sort(findings(), {}, &WatchFinding::weight);
+    for (const auto& finding : findings()) {
+      if (finding.weight != Weight::kFail) continue;
+      for (const auto rank : finding.ranks) {
+        auto& result = judgement_.ranks[rank];
+        result.rank = rank;
+        result.bit_mismatches += std::max<std::size_t>(finding.names.size(), 1);
+        result.max_delta = std::numeric_limits<double>::quiet_NaN();
+      }
+    }
+    judgement_.verdict = has(findings(), Weight::kFail)           ? Verdict::kFail
+                         : has(findings(), Weight::kInconclusive) ? Verdict::kInconclusive
+                                                                  : Verdict::kPass;
+    if (judgement_.verdict != Verdict::kInconclusive || lives_.repeat) {
+      judgement_.wants_repeat = false;
+    }
+  }
+
+  const WatchedLives& lives_;
+  WatchJudgement judgement_;
+  std::vector<WatchFinding> failed_later_;  ///< how the last life ended, if it began and failed
+  std::set<std::string> noise_;
+  std::set<std::string> leaf_noise_;
+  std::int64_t repeated_to_ = 0;
+  std::int64_t from_ = 0;  ///< step of life A from which the last judged life continued
+};
+
+}  // namespace
+
+std::vector<WatchFinding> judge_control(const WatchedLife& life) {
+  return judge_end(life, 0, MeantTo::kEnd, 0);
+}
+
+WatchJudgement judge_watch(const WatchedLives& lives) { return WatchJudge(lives).judge(); }
+
+}  // namespace reprise::driver
