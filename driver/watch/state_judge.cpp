@@ -18,18 +18,26 @@ enum class Judged : std::uint8_t {
   kTensors,
   /// Random states: wrong only if they were saved or have an effect.
   kByEffect,
+  /// Buffers: wrong unless they are right again at the end, without an effect. Before each forward,
+  /// DistributedDataParallel gives every rank those of rank 0.
+  kToTheEnd,
   /// Places in the data and fields of objects: told, but what they lead to decides.
   kNot,
 };
 
 Judged judged_as(const std::string& name) {
   static const std::map<std::string, Judged> kKinds = {
-      {"param", Judged::kStrictly}, {"buffer", Judged::kStrictly}, {"optim", Judged::kStrictly},
+      {"param", Judged::kStrictly}, {"buffer", Judged::kToTheEnd}, {"optim", Judged::kStrictly},
       {"group", Judged::kStrictly}, {"sched", Judged::kStrictly},  {"scaler", Judged::kStrictly},
       {"rng", Judged::kByEffect},   {"attr", Judged::kNot},        {"sampler", Judged::kNot},
       {"loader", Judged::kNot},     {"gen", Judged::kNot}};
   const auto at = kKinds.find(kind_of(name));
   return at == kKinds.end() ? Judged::kTensors : at->second;
+}
+
+bool judged_at_end(const std::string& name) {
+  const Judged judged = judged_as(name);
+  return judged == Judged::kStrictly || judged == Judged::kToTheEnd;
 }
 
 const std::string* value_of(const WatchedValues& values, const std::string& name) {
@@ -167,6 +175,16 @@ std::set<std::string> handed_over(const ResumedLife& lives) {
   return values;
 }
 
+/// True if both lives ended with the same value.
+bool equal_at_end(const RankPair& pair, const std::string& name) {
+  const HeldState* const wanted = pair.before.held_at_end();
+  const HeldState* const found = pair.after.held_at_end();
+  if (wanted == nullptr || found == nullptr) return false;
+  const std::string* const value = value_of(wanted->names, name);
+  const std::string* const own = value_of(found->names, name);
+  return value != nullptr && own != nullptr && *value == *own;
+}
+
 void count(const RankPair& pair, const std::string& name, const std::string& value,
            WatchJudgement& judgement) {
   auto& rank = judgement.ranks[pair.rank];
@@ -182,6 +200,81 @@ void count(const RankPair& pair, const std::string& name, const std::string& val
     judgement.counts.values.insert(name);
   }
 }
+
+/// Compares first states, rank by rank.
+class StateComparison {
+ public:
+  StateComparison(const ResumedLife& lives, std::int64_t from, WatchJudgement& judgement)
+      : lives_(lives), from_(from), judgement_(judgement), saved_(handed_over(lives)) {}
+
+  void compare(const RankPair& pair) {
+    const HeldState* const wanted = pair.before.held_at(from_);
+    const HeldState* const found = pair.after.held_at(0);
+    if (wanted == nullptr || found == nullptr) return;
+    const Origin origin(lives_, pair, from_);
+    for (const auto& [name, value] : wanted->names) {
+      const std::string* const own = value_of(found->names, name);
+      const bool seen = own != nullptr || !found->light;
+      if (lives_.noise.contains(name) || !seen) continue;
+      count(pair, name, value, judgement_);
+      if (own == nullptr || *own != value) add(pair, name, value, own, origin);
+    }
+    for (const auto& [name, value] : found->names) {
+      const bool weight = kind_of(name) == "param" || kind_of(name) == "group";
+      if (!weight || wanted->light || wanted->names.contains(name)) continue;
+      if (lives_.noise.contains(name)) continue;
+      decisive_.add_name(pair.rank, name,
+                         {.code = judged::kLostObject,
+                          .text = "which life A does not hold",
+                          .life = lives_.life,
+                          .step = from_,
+                          .found = value});
+    }
+  }
+
+  StateFindings findings() && {
+    return {decisive_.take(), without_effect_.take(), explanations_.take()};
+  }
+
+ private:
+  void add(const RankPair& pair, const std::string& name, const std::string& value,
+           const std::string* own, const Origin& origin) {
+    const Wrong wrong = origin.of(name, &value, own);
+    const bool stream = kind_of(name) == "rng" && wrong.code == judged::kBitMismatch;
+    WatchFinding finding{.weight = Weight::kNote,
+                         .code = stream ? judged::kRngDrift : wrong.code,
+                         .text = wrong.text,
+                         .life = lives_.life,
+                         .step = from_,
+                         .expected = value,
+                         .found = own == nullptr ? "" : *own};
+    switch (judged_as(name)) {
+      case Judged::kNot:
+        return explanations_.add_name(pair.rank, name, std::move(finding));
+      case Judged::kByEffect:
+        if (saved_.contains(value) || wrong.code == judged::kWrongOwner) break;
+        return without_effect_.add_name(pair.rank, name, std::move(finding));
+      case Judged::kToTheEnd:
+        if (!equal_at_end(pair, name)) break;
+        return without_effect_.add_name(pair.rank, name, std::move(finding));
+      case Judged::kTensors:
+        if (wrong.known || is_tensor(value)) break;
+        return decisive_.add_name(pair.rank, name, std::move(finding));
+      case Judged::kStrictly:
+        break;
+    }
+    finding.weight = Weight::kFail;
+    decisive_.add_name(pair.rank, name, std::move(finding));
+  }
+
+  const ResumedLife& lives_;
+  std::int64_t from_;
+  WatchJudgement& judgement_;
+  std::set<std::string> saved_;
+  FindingBook decisive_;
+  FindingBook without_effect_;
+  FindingBook explanations_;
+};
 
 }  // namespace
 
@@ -224,54 +317,9 @@ bool saved_at(const ResumedLife& lives, std::int64_t step) {
 
 StateFindings compare_states(const ResumedLife& lives, std::int64_t from,
                              WatchJudgement& judgement) {
-  FindingBook book;
-  FindingBook quiet;
-  FindingBook explanations;
-  const std::set<std::string> saved = handed_over(lives);
-  for (const auto& pair : pairs_of(lives.uninterrupted, lives.resumed)) {
-    const HeldState* const wanted = pair.before.held_at(from);
-    const HeldState* const found = pair.after.held_at(0);
-    if (wanted == nullptr || found == nullptr) continue;
-    const Origin origin(lives, pair, from);
-    for (const auto& [name, value] : wanted->names) {
-      const bool seen = !found->light || found->names.contains(name);
-      if (lives.noise.contains(name) || !seen) continue;
-      count(pair, name, value, judgement);
-      const std::string* const own = value_of(found->names, name);
-      if (own != nullptr && *own == value) continue;
-      const Wrong wrong = origin.of(name, &value, own);
-      const Judged judged = judged_as(name);
-      const bool excused = judged == Judged::kTensors && !wrong.known && !is_tensor(value);
-      const bool effect = judged == Judged::kByEffect && !saved.contains(value) &&
-                          wrong.code != judged::kWrongOwner;
-      const bool note = excused || effect || judged == Judged::kNot;
-      (effect                   ? quiet
-       : judged == Judged::kNot ? explanations
-                                : book)
-          .add_name(pair.rank, name,
-                    {.weight = note ? Weight::kNote : Weight::kFail,
-                     .code = kind_of(name) == "rng" && wrong.code == judged::kBitMismatch
-                                 ? judged::kRngDrift
-                                 : wrong.code,
-                     .text = wrong.text,
-                     .life = lives.life,
-                     .step = from,
-                     .expected = value,
-                     .found = own == nullptr ? "" : *own});
-    }
-    for (const auto& [name, value] : found->names) {
-      const bool weight = kind_of(name) == "param" || kind_of(name) == "group";
-      if (!weight || wanted->light || wanted->names.contains(name) || lives.noise.contains(name))
-        continue;
-      book.add_name(pair.rank, name,
-                    {.code = judged::kLostObject,
-                     .text = "which life A does not hold",
-                     .life = lives.life,
-                     .step = from,
-                     .found = value});
-    }
-  }
-  return {book.take(), quiet.take(), explanations.take()};
+  StateComparison comparison(lives, from, judgement);
+  for (const auto& pair : pairs_of(lives.uninterrupted, lives.resumed)) comparison.compare(pair);
+  return std::move(comparison).findings();
 }
 
 std::vector<WatchFinding> compare_ends(const ResumedLife& lives, std::int64_t from) {
@@ -285,7 +333,7 @@ std::vector<WatchFinding> compare_ends(const ResumedLife& lives, std::int64_t fr
     if (wanted.light || found.light || wanted.step != from + found.step) continue;
     const Origin origin(lives, pair, wanted.step);
     for (const auto& [name, value] : wanted.names) {
-      if (lives.noise.contains(name) || judged_as(name) != Judged::kStrictly) continue;
+      if (lives.noise.contains(name) || !judged_at_end(name)) continue;
       const std::string* const own = value_of(found.names, name);
       if (own != nullptr && *own == value) continue;
       const Wrong wrong = origin.of(name, &value, own);

@@ -38,8 +38,8 @@ bool saved_at(const ResumedLife& lives, std::int64_t step);
 /// What comparing the first states shows.
 struct StateFindings {
   std::vector<WatchFinding> findings;
-  /// Findings about random states that nothing else shows: they decide only if the course of the
-  /// steps differs, too.
+  /// Findings about random states that were not saved, and about buffers that are right again at
+  /// the end: they decide only if the course of the steps differs, too.
   std::vector<WatchFinding> without_effect;
   /// Places in the data and fields of objects: an explanation if something else is wrong.
   std::vector<WatchFinding> explanations;

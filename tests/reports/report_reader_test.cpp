@@ -239,7 +239,7 @@ TEST(ReportReader, says_what_is_wrong) {
        "scenarios[0].incarnations[0].outcome: 'lost' is not an outcome of a life; the outcomes "
        "are: ran"},
       {with("/lane", "cpu"),
-       "lane: 'cpu' is not a lane; the lanes are: files, gpu, mpi, program, sim"},
+       "lane: 'cpu' is not a lane; the lanes are: files, gpu, mpi, program, sim, watch"},
       {with("/lanes/run", 4), "lanes.run: says 4, but 3 of the scenarios listed ran"},
       {with("/lanes/planned", -1), "lanes.planned: expected a count, found the number -1"},
       {with("/lanes/planned", 1.0), "expected a count, found a number that is not an integer"},

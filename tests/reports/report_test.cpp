@@ -49,11 +49,9 @@ TEST(Overall, is_the_worst_and_not_run_only_if_nothing_ran) {
 }
 
 TEST(ReportLane, has_a_word_that_is_read_back) {
-  const std::vector<std::pair<ReportLane, std::string>> rows = {{ReportLane::kFiles, "files"},
-                                                                {ReportLane::kGpu, "gpu"},
-                                                                {ReportLane::kMpi, "mpi"},
-                                                                {ReportLane::kProgram, "program"},
-                                                                {ReportLane::kSim, "sim"}};
+  const std::vector<std::pair<ReportLane, std::string>> rows = {
+      {ReportLane::kFiles, "files"},     {ReportLane::kGpu, "gpu"}, {ReportLane::kMpi, "mpi"},
+      {ReportLane::kProgram, "program"}, {ReportLane::kSim, "sim"}, {ReportLane::kWatch, "watch"}};
   for (const auto& [lane, word] : rows) {
     EXPECT_EQ(name_of(lane), word);
     EXPECT_EQ(report_lane_named(word), lane) << word;

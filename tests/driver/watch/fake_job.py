@@ -40,6 +40,7 @@ class Job:
         self.weights = [float(start), 2.0, 3.0]
         self.momentum = [0.0, 0.0, 0.0]
         self.ema = [0.0]
+        self.buffer = [0.0, float(rank)]
         self.seen = 0  # samples
         self.random = random.Random(rank)
         self.made = 0  # steps of this process
@@ -59,6 +60,7 @@ class Job:
             "group.SGD.0.lr": f"={self.lr().hex()}",
             "rng.python": "#object:" + tensor(list(self.random.getstate()[1]))[-16:],
             "ema.shadow": tensor(self.ema),
+            "buffer.mean": tensor(self.buffer),
             "loader.position": f"={self.made}",
         }
         if args.defect == "a clock":
@@ -79,6 +81,7 @@ class Job:
             "weights": self.weights,
             "momentum": self.momentum,
             "ema": self.ema,
+            "buffer": self.buffer,
             "seen": self.seen,
             "random": self.random.getstate(),
         }
@@ -113,6 +116,10 @@ class Job:
                 self.momentum = json.load(file)["momentum"]
         if args.defect != "the average is lost":
             self.ema = state["ema"]
+        if args.defect != "a buffer is lost":
+            self.buffer = state["buffer"]
+        if args.defect == "a buffer of rank 0 for all" and self.rank == 1:
+            self.buffer = [self.buffer[0], 0.0]
         if args.defect != "data again":
             self.seen = state["seen"]
         if args.defect == "data differ late" and self.seen == 9:
@@ -148,6 +155,7 @@ class Job:
             self.momentum = [0.5 * m + g for m, g in zip(self.momentum, gradient)]
             self.weights = [w - self.lr() * m for w, m in zip(self.weights, self.momentum)]
             self.ema = [0.9 * self.ema[0] + self.weights[0]]
+            self.buffer = [self.buffer[0] + 1, float(self.rank)]
             self.seen += 1
             self.step += 1
             self.made += 1
