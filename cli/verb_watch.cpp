@@ -75,8 +75,8 @@ class WatchVerb final : public Verb {
         .number(timeout_, "--timeout", 1,
                 "life A is ended if it writes no record and no output for N seconds; default: 600. "
                 "Later lives follow life A")
-        .text(record_, "--record", "DIR", "keep records and output there")
-        .text(judge_, "--judge", "DIR", "run nothing; judge the records there")
+        .text(record_, "--record", "DIR", "keep there what is recorded and printed")
+        .text(judge_, "--judge", "DIR", "run nothing; judge what was recorded there")
         .text(label_, "--name", "NAME", "name in the report; default: the script's")
         .text(report_, "--report", "DIR",
               "write report.json, junit.xml, report.html and summary.md there")

@@ -216,7 +216,7 @@ class StateComparison {
       const std::string* const own = value_of(found->names, name);
       const bool seen = own != nullptr || !found->light;
       if (lives_.noise.contains(name) || !seen) continue;
-      count(pair, name, value, judgement_);
+      if (judged_as(name) != Judged::kNot) count(pair, name, value, judgement_);
       if (own == nullptr || *own != value) add(pair, name, value, own, origin);
     }
     for (const auto& [name, value] : found->names) {
