@@ -73,8 +73,27 @@ struct ChunkReader::Framed {
     file->read_at(chunk->range.offset, head);
     file->read_at(elements_at() + frame->data_bytes(), tail);
   }
+  void read_elements(MutableByteSpan elements, bool checked);
   void scatter(ByteSpan block, std::int64_t begin, std::int64_t end, StagingRing& ring);
 };
+
+/// Reads the whole item, and computes the checksum of the elements if it is to be checked.
+void ChunkReader::Framed::read_elements(MutableByteSpan elements, bool checked) {
+  if (elements.size() <= kReadStep) {
+    const std::array<MutableByteSpan, 3> parts = {head, elements, tail};
+    file->read_parts(chunk->range.offset, parts);
+    if (checked) crc.update(elements);
+    return;
+  }
+  read_ends();
+  if (!frame->match(head, tail)) return;  // it is read later in another way
+  for (std::size_t done = 0; done < elements.size();) {
+    const auto part = elements.subspan(done, std::min(elements.size() - done, kReadStep));
+    file->read_at(elements_at() + done, part);
+    if (checked) crc.update(part);
+    done += part.size();
+  }
+}
 
 /// Starts the copies of the wanted ones among the elements [begin, end) of the chunk.
 void ChunkReader::Framed::scatter(ByteSpan block, std::int64_t begin, std::int64_t end,
@@ -193,34 +212,17 @@ void ChunkReader::read_framed(const FramedItem& item) {
 
 /// Reads all elements into their target, which is in host memory.
 void ChunkReader::read_directly(const FramedItem& item, std::byte* whole) {
-  const std::uint64_t bytes = item->frame->data_bytes();
-  const bool together = bytes <= kReadStep;
-  if (together) {
-    const std::array<MutableByteSpan, 3> parts = {item->head, {whole, bytes}, item->tail};
-    item->file->read_parts(item->chunk->range.offset, parts);
-  } else {
-    item->read_ends();
-  }
-  match(item);
-  if (!item->item) return;
-  item->bytes_read = bytes;
-  if (checksums_ == nullptr) {
-    if (together) return;
-    item->bytes_read =
-        read_regions(checkpoint_, *item->tensor, *item->chunk, *item->item, item->targets, ring_);
-    return;
-  }
-  if (together) {
-    item->crc.update({whole, bytes});
-  } else {
-    for (std::uint64_t done = 0; done < bytes;) {
-      const MutableByteSpan part(whole + done, std::min(bytes - done, kReadStep));
-      item->file->read_at(item->elements_at() + done, part);
-      item->crc.update(part);
-      done += part.size();
-    }
-  }
-  count(*item);
+  item->bytes_read = item->frame->data_bytes();
+  const bool checked = checksums_ != nullptr;
+  ring_.read(
+      0,
+      [item, whole, checked](MutableByteSpan /*none*/) {
+        item->here([&] { item->read_elements({whole, item->bytes_read}, checked); });
+      },
+      [this, item, checked](MutableByteSpan /*none*/) {
+        match(item);
+        if (item->item && checked) item->here([&] { count(*item); });
+      });
 }
 
 /// Reads the item, whose elements fit into one part of the ring.

@@ -277,7 +277,7 @@ class Loading {
     report.elements = own.elements;
     report.bytes_needed = own.bytes_needed;
     const StagingNeed need =
-        staging_need(own, checkpoint.catalog(), device(), options_.staging_bytes);
+        staging_need(own, checkpoint.catalog(), device(), ports_.tasks, options_.staging_bytes);
     share.staging = {.bytes = seams_.staging(need), .room = one_read(need)};
     report.peak_staging = share.staging.bytes;
     report.bound_staging = reading_bound(own, checkpoint.catalog(), need);

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::byte kPoison{0xBD};
 
-/// Upper limit on the size of staging if the CPU makes the copies. With a larger size, staging
+/// Upper limit on the size of staging for one read if the CPU makes the copies. With a larger size, staging
 /// would not stay in the CPU's cache.
 constexpr std::uint64_t kHostStagingMax = std::uint64_t{256} << 10U;
 
@@ -23,10 +23,14 @@ constexpr std::uint64_t kHostStagingMax = std::uint64_t{256} << 10U;
 /// beside copies.
 constexpr std::size_t kReaders = 4;
 
-/// Reads into host memory are copies already.
+/// The same for each thread if they read into host memory: one read is waiting for it.
+constexpr std::size_t kReadsPerThread = 2;
+
+/// Reads into host memory are copies already, so one thread does not read ahead there.
 Readers readers_of(const Device& device, Tasks& tasks) {
-  if (device.host_memory()) return {};
-  return {.tasks = &tasks, .most = kReaders};
+  if (!device.host_memory()) return {.tasks = &tasks, .most = kReaders};
+  if (tasks.threads() == 1) return {};
+  return {.tasks = &tasks, .most = kReadsPerThread * static_cast<std::size_t>(tasks.threads())};
 }
 
 std::uint64_t largest_object(const LoadPlan& plan, const Catalog& catalog) {
@@ -50,11 +54,11 @@ bool resembles_archive(const Bytes& bytes) {
 }  // namespace
 
 StagingNeed staging_need(const LoadPlan& plan, const Catalog& catalog, const Device& device,
-                         std::uint64_t most) {
+                         Tasks& tasks, std::uint64_t most) {
   StagingNeed need{.most = most};
   if (device.host_memory()) {
-    need.most = std::min(most, kHostStagingMax);
-    need.reads = 1;  // a copy is done before the next read
+    need.reads = readers_of(device, tasks).most;  // a copy is done before the next read
+    need.most = std::min(most, need.reads * kHostStagingMax);
   }
   for (const auto& read : plan.reads) {
     const auto bytes = catalog.tensors[read.tensor].chunks[read.chunk].range.size;

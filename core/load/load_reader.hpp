@@ -17,7 +17,7 @@ namespace reprise {
 /// Returns the sizes that determine the read buffer for the plan; `most` is the caller's upper
 /// limit.
 StagingNeed staging_need(const LoadPlan& plan, const Catalog& catalog, const Device& device,
-                         std::uint64_t most);
+                         Tasks& tasks, std::uint64_t most);
 /// Return LoadResult::bound_empty and LoadResult::bound_staging, the limits on the memory that
 /// reading uses in addition to the job's own.
 std::uint64_t empty_reading_bound(const LoadPlan& plan, const Catalog& catalog);

@@ -33,6 +33,9 @@ class Tasks {
   /// Starts `work`. The implementation decides whether the work runs concurrently or before the
   /// call returns.
   virtual std::unique_ptr<Task> start(std::function<void()> work) = 0;
+  /// Number of pieces of work that run at the same time. Loads into host memory, and saves of it
+  /// that wait for the files anyway, use them all if there are several.
+  virtual int threads() const { return 1; }
 };
 
 /// Each phase begins with a kBegin event and ends with a kEnd event. Events outside all phases have

@@ -76,6 +76,8 @@ ThreadTasks::~ThreadTasks() {
   pool_->threads.clear();  // joins the threads
 }
 
+int ThreadTasks::threads() const { return static_cast<int>(pool_->threads.size()); }
+
 std::unique_ptr<Task> ThreadTasks::start(std::function<void()> work) {
   std::packaged_task<void()> piece(std::move(work));
   auto result = piece.get_future().share();

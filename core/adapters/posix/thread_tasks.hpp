@@ -19,6 +19,7 @@ class ThreadTasks final : public Tasks {
   ThreadTasks& operator=(const ThreadTasks&) = delete;
 
   std::unique_ptr<Task> start(std::function<void()> work) override;
+  int threads() const override;
 
  private:
   struct Pool;
