@@ -59,6 +59,7 @@ class Writer(StorageWriter):
         self.checkpoint_id = path
         self.result: Optional[SaveResult] = None
         self._plans: list[SavePlan] = []
+        self._planned: tuple[Optional[Metadata], dict[str, Any]] = None, {}  # metadata that was checked, its boxes
         self._options = (step, keep, step_names, replace, checksums, read_back, structure)
         options_of(path, *self._options)  # throws if they make no sense
 
@@ -104,14 +105,17 @@ class Writer(StorageWriter):
         """On the coordinator: throws LAYOUT_MISMATCH if its planner's metadata is not what the ranks are to write."""
         plans, self._plans = self._plans, []
         if plans and metadata is not None:
-            _check_same(_all_boxes(metadata), _boxes_in(plans), os.fspath(self.checkpoint_id))
+            self._planned = metadata, _all_boxes(metadata)
+            _check_same(self._planned[1], _boxes_in(plans), os.fspath(self.checkpoint_id))
 
     def finish(self, metadata: Metadata, results: list[list[WriteResult]]) -> None:
         """Completes the metadata that ``dcp.save`` returns. Throws LAYOUT_MISMATCH if it is not what was
         stored."""
         assert self.result is not None
         stored = _StockReader(self.result.path).read_metadata()
-        _check_same(_all_boxes(metadata), _all_boxes(stored), self.result.path)
+        known, boxes = self._planned
+        self._planned = None, {}
+        _check_same(boxes if known is metadata else _all_boxes(metadata), _all_boxes(stored), self.result.path)
         metadata.storage_data, metadata.storage_meta = stored.storage_data, self.storage_meta()
 
 
@@ -344,20 +348,21 @@ def _boxes(stored: Any) -> Any:
     """Returns size and type of a tensor and its parts that are not empty, as far as planners decide them."""
     if not isinstance(stored, TensorStorageMetadata):
         return "bytes"
-    boxes = {(tuple(chunk.offsets), tuple(chunk.sizes)) for chunk in stored.chunks}
-    return tuple(stored.size), stored.properties.dtype, sorted(box for box in boxes if 0 not in box[1])
+    boxes = {(tuple(chunk.offsets), tuple(chunk.sizes)) for chunk in stored.chunks if 0 not in chunk.sizes}
+    return tuple(stored.size), stored.properties.dtype, boxes
 
 
 def _boxes_in(plans: Sequence[SavePlan]) -> dict[str, Any]:
     """Returns the same of what ranks plan to write."""
     found: dict[str, Any] = {}
     for item in (item for plan in plans for item in plan.items):
-        data = item.tensor_data
+        data, key = item.tensor_data, item.index.fqn
         if data is None:
-            found[item.index.fqn] = None
+            found[key] = None
         else:
-            empty = TensorStorageMetadata(data.properties, data.size, [])
-            found.setdefault(item.index.fqn, empty).chunks.append(data.chunk)
+            if key not in found:
+                found[key] = TensorStorageMetadata(data.properties, data.size, [])
+            found[key].chunks.append(data.chunk)
     return {key: _boxes(value) for key, value in found.items()}
 
 
