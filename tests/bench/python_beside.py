@@ -7,16 +7,20 @@ All ways of one row take turns in the same processes, on the same tensors. Wall 
 rank; CPU time is summed over ranks and the processes that they start; a row shows medians. By default
 files are on a tmpfs, where syncing costs nothing, so that durable ways and others are compared fairly.
 Whatever is loaded is compared with what was saved, outside of the measured times. Peak memory is what a
-rank's resident memory grows by at most during a call. Writes OUT-<machine>.json and .md.
+rank's resident memory grows by at most during a call. A way that fails is shown with its reason, and takes
+no further turns. Writes OUT-<machine>.json and .md.
 """
 import argparse
 import gc
 import json
+import math
+import mmap
 import os
 import pathlib
 import re
 import resource
 import shutil
+import signal
 import statistics
 import sys
 import tempfile
@@ -31,6 +35,7 @@ import torch.distributed as dist
 import torch.distributed.checkpoint as dcp
 import torch.multiprocessing as mp
 from torch.distributed.checkpoint import DefaultSavePlanner, FileSystemReader, FileSystemWriter
+from torch.distributed.checkpoint.api import CheckpointException
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import DTensor, Shard
 
@@ -55,9 +60,9 @@ LIMIT, OURS, TORCH, PEER = "limit", "ours", "torch", "peer"
 class Rank:
     """This process, and what it saves: its rows of each tensor."""
 
-    def __init__(self, rank, ranks, state, folder):
+    def __init__(self, rank, ranks, form, folder):
         self.rank, self.ranks, self.folder = rank, ranks, pathlib.Path(folder)
-        count, size = STATES[state]
+        count, size = form
         self.mesh = init_device_mesh("cpu", (ranks,)) if ranks > 1 else None
         rows = size // 4 // 16 // ranks * ranks
         self.shape = (rows // ranks, 16)
@@ -85,6 +90,21 @@ class Rank:
     def barrier(self):
         if self.ranks > 1:
             dist.barrier()
+
+    def gathered(self, mine):
+        """What each rank passes, on all of them."""
+        if self.ranks == 1:
+            return [mine]
+        all_ = [None] * self.ranks
+        dist.all_gather_object(all_, mine)
+        return all_
+
+    def remove(self, path):
+        """Removes a directory once no rank uses it."""
+        self.barrier()
+        if self.rank == 0:
+            shutil.rmtree(path, ignore_errors=True)
+        self.barrier()
 
 
 def pwrite_all(rank, path):
@@ -147,7 +167,6 @@ def loads(rank, paths):
         ("rt.load of torch's", OURS, lambda state: rt.load(state, paths["torch"])),
         ("dcp.load, rt.Reader, of torch's", OURS, lambda state: dcp.load(state, storage_reader=rt.Reader(paths["torch"]))),
         ("dcp.load of torch's", TORCH, lambda state: dcp.load(state, storage_reader=FileSystemReader(paths["torch"]))),
-        ("dcp.load of rt.save's", TORCH, lambda state: dcp.load(state, storage_reader=FileSystemReader(paths["ours"]))),
     ]
     if "torch_checkpointing" in paths:
         manager = peer_manager()
@@ -161,6 +180,8 @@ def stalls(rank):
     """The call returns what finishes the save; the time until it returns is that for which training waits."""
     kinds = torch.distributed.checkpoint.state_dict_saver.AsyncCheckpointerType
     group = dist.new_group(backend="gloo") if rank.ranks > 1 else None
+    if 4 * len(rank.state) > resource.getrlimit(resource.RLIMIT_NOFILE)[1]:
+        mp.set_sharing_strategy("file_system")  # torch would send a descriptor for each tensor
 
     def ours_begun(path):
         return rt.begin_save(rank.state, path, structure="stall").finish
@@ -182,8 +203,6 @@ def stalls(rank):
     if torch_checkpointing is not None and rank.ranks == 1:
         manager = peer_manager(asynchronous=True)
 
-        mp.set_sharing_strategy("file_system")  # with the default it runs out of file descriptors
-
         def staged(path):
             written = manager.save(str(path), {"model": rank.state})
             with manager.lock():
@@ -202,43 +221,75 @@ def memory(what):
     return int(next(line for line in open("/proc/self/status") if line.startswith(what)).split()[1]) << 10
 
 
+def make_memory_free(size):
+    """Takes and gives back this much memory, so that the machine has it. A virtual machine may have handed what was
+    freed to its host, and getting it again is slower than a write to it by far."""
+    mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_POPULATE", 0x8000)).close()
+
+
 def measured(rank, call):
-    """Returns what the call returned, and wall seconds, CPU seconds and peak bytes of this rank."""
+    """Returns what the call returned, and wall seconds, CPU seconds and peak bytes of this rank. Throws on all ranks
+    what it threw on one."""
     gc.collect()
+    make_memory_free(2 * rank.bytes() + (64 << 20))
     pathlib.Path("/proc/self/clear_refs").write_text("5")
     before = memory("VmRSS")
     rank.barrier()
     cpu, begin = cpu_seconds(), time.perf_counter()
-    answer = call()
+    answer = failure = None
+    try:
+        answer = call()
+    except (Exception, CheckpointException) as error:
+        failure = f"{type(error).__name__}: {(str(error).strip() or 'no reason').splitlines()[-1]}"
     wall = time.perf_counter() - begin
-    rank.barrier()
+    refuse_failed(rank, failure)
     return answer, {"wall": wall, "cpu": cpu_seconds() - cpu, "peak": memory("VmHWM") - before}
 
 
-def gathered(rank, mine):
-    """On rank 0 the numbers of the whole job, elsewhere nothing."""
-    if rank.ranks == 1:
-        return mine
-    all_ = [None] * rank.ranks
-    dist.all_gather_object(all_, mine)
-    return {"wall": max(m["wall"] for m in all_), "cpu": sum(m["cpu"] for m in all_), "peak": max(m["peak"] for m in all_)}
+class Failed(Exception):
+    """A way failed on some rank; the text says why."""
+
+
+def refuse_failed(rank, failure):
+    """Throws Failed on all ranks if one has a failure."""
+    found = next((one for one in rank.gathered(failure) if one is not None), None)
+    if found is not None:
+        raise Failed(found[:200])
 
 
 class Row:
     """One table: what its ways took, turn by turn."""
 
-    def __init__(self, rank, what, state):
-        self.rank, self.what, self.state, self.ways = rank, what, state, {}
+    def __init__(self, rank, what, state, ways):
+        self.rank, self.what, self.state, self.order = rank, what, state, ways
+        self.ways = {name: {"kind": kind, "turns": []} for name, kind, _ in ways}
 
-    def add(self, name, kind, numbers, **more):
-        way = self.ways.setdefault(name, {"kind": kind, "turns": []})
-        way["turns"].append(gathered(self.rank, numbers))
-        way.update(more)
+    def take_turns(self, turns, one):
+        """Calls `one` for each way in each turn, with its name, its call and the turn; it returns numbers and what
+        else there is to tell. Their order is another one each time. The first turn, -1, is not counted: it makes
+        groups and plans."""
+        for turn in range(-1, turns):
+            first = turn % len(self.order)
+            for name, _, call in self.order[first:] + self.order[:first]:
+                way = self.ways[name]
+                if "failed" in way:
+                    continue
+                try:
+                    numbers, more = one(name, call, turn)
+                except Failed as failure:
+                    way["failed"] = str(failure)
+                    continue
+                if turn >= 0:
+                    all_ = self.rank.gathered(numbers)
+                    way["turns"].append({n: (sum if n == "cpu" else max)(m[n] for m in all_) for n in numbers})
+                    way.update(more)
 
     def result(self):
-        median = lambda way, number: statistics.median(turn[number] for turn in way["turns"])
+        def told(way):
+            return way if "failed" in way else {n: statistics.median(turn[n] for turn in way["turns"]) for n in ("wall", "cpu", "peak")} | way
+
         return {"what": self.what, "state": self.state, "ranks": self.rank.ranks,
-                "ways": [{"name": name, **{n: median(way, n) for n in ("wall", "cpu", "peak")}, **way} for name, way in self.ways.items()]}
+                "ways": [{"name": name, **told(way)} for name, way in self.ways.items()]}
 
 
 def files_of(path):
@@ -246,76 +297,68 @@ def files_of(path):
     return {"files": len(found), "bytes": sum(file.stat().st_size for file in found)}
 
 
-def turned(ways, turn):
-    """The ways in another order each turn."""
-    return ways[turn % len(ways):] + ways[:turn % len(ways)]
-
-
 def run_saves(rank, state, turns):
-    row, kept = Row(rank, "save", state), {"pwrite and fsync, one thread": "limit", "rt.save": "ours", "dcp.save, durable, 1 thread": "torch",
-                                           "torch_checkpointing, no sync": "torch_checkpointing", "safetensors.save_file, no sync": "safetensors"}
+    row, kept = Row(rank, "save", state, saves(rank)), {
+        "pwrite and fsync, one thread": "limit", "rt.save": "ours", "dcp.save, durable, 1 thread": "torch",
+        "torch_checkpointing, no sync": "torch_checkpointing", "safetensors.save_file, no sync": "safetensors"}
     paths = {}
-    ways = saves(rank)
-    for turn in range(-1, turns):  # the first is not counted: it makes groups and plans
-        for name, kind, call in turned(ways, turn):
-            path = rank.folder / "save"
-            if turn == turns - 1 and name in kept:
-                path = paths[kept[name]] = rank.folder / kept[name]
+
+    def one(name, call, turn):
+        keeps = turn == turns - 1 and name in kept
+        path = rank.folder / (kept[name] if keeps else "save")
+        try:
             _, numbers = measured(rank, lambda: call(path))
-            if turn >= 0:
-                row.add(name, kind, numbers, **files_of(path))
-            rank.barrier()
-            if rank.rank == 0 and path not in paths.values():
-                shutil.rmtree(path, ignore_errors=True)
-            rank.barrier()
+            if keeps:
+                paths[kept[name]] = path
+            return numbers, files_of(path)
+        finally:
+            if path not in paths.values():
+                rank.remove(path)
+
+    row.take_turns(turns, one)
     return row.result(), paths
 
 
 def run_loads(rank, state, turns, paths):
-    row = Row(rank, "load", state)
-    ways = loads(rank, paths)
-    target = rank.blank()
-    for turn in range(-1, turns):
-        for name, kind, call in turned(ways, turn):
-            for tensor in target.values():
-                (tensor.to_local() if isinstance(tensor, DTensor) else tensor).fill_(-1)
-            _, numbers = measured(rank, lambda: call(target))
-            if not rank.holds(target):
-                raise AssertionError(f"{name}: not what was saved")
-            if turn >= 0:
-                row.add(name, kind, numbers)
+    row, target = Row(rank, "load", state, loads(rank, paths)), rank.blank()
+
+    def one(name, call, turn):
+        for tensor in target.values():
+            (tensor.to_local() if isinstance(tensor, DTensor) else tensor).fill_(-1)
+        _, numbers = measured(rank, lambda: call(target))
+        refuse_failed(rank, None if rank.holds(target) else "it loaded something else than what was saved")
+        return numbers, {}
+
+    row.take_turns(turns, one)
     return row.result()
 
 
 def run_stalls(rank, state, turns):
-    row = Row(rank, "stall", state)
-    ways = stalls(rank)
-    for turn in range(-1, turns):
-        for name, kind, call in turned(ways, turn):
-            path = rank.folder / "stall"
+    row = Row(rank, "stall", state, stalls(rank))
+
+    def one(name, call, turn):
+        path = rank.folder / "stall"
+        try:
             finish, numbers = measured(rank, lambda: call(path))
-            finish()
-            if turn >= 0:
-                row.add(name, kind, numbers)
-            rank.barrier()
-            if rank.rank == 0:
-                shutil.rmtree(path, ignore_errors=True)
-            rank.barrier()
+            measured(rank, finish)
+            return numbers, {}
+        finally:
+            rank.remove(path)
+
+    row.take_turns(turns, one)
     return row.result()
 
 
-def job(number, ranks, state, folder, turns, out):
+def job(number, ranks, state, form, folder, turns, out):
     torch.set_num_threads(1)
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # torch sends a file for each tensor to another process
     dist.init_process_group("gloo", init_method=f"file://{folder}/meet", rank=number, world_size=ranks)
-    rank = Rank(number, ranks, state, folder)
+    rank = Rank(number, ranks, form, folder)
     save, paths = run_saves(rank, state, turns)
     rows = [save, run_loads(rank, state, turns, paths)]
-    for path in set(paths.values()):
-        rank.barrier()
-        if number == 0:
-            shutil.rmtree(path, ignore_errors=True)
+    for path in paths.values():
+        rank.remove(path)
     rows.append(run_stalls(rank, state, turns))
     if number == 0:
         pathlib.Path(out).write_text(json.dumps(rows))
@@ -324,23 +367,39 @@ def job(number, ranks, state, folder, turns, out):
     os._exit(0)  # torch's process of asynchronous saves would be waited for
 
 
+def run_job(arguments, ranks):
+    """Runs a job's ranks, and leaves none of them behind."""
+    context = mp.spawn(job, arguments, nprocs=ranks, join=False)
+    try:
+        while not context.join():
+            pass
+    finally:
+        for process in context.processes:
+            process.kill()
+            process.join()
+
+
 def table(row):
     """A row as lines of Markdown: each way beside torch's best durable one."""
-    base = min((way for way in row["ways"] if way["kind"] == TORCH), key=lambda way: way["wall"])
-    least = min((way["cpu"] for way in row["ways"] if way["kind"] == TORCH))
+    beside = [way for way in row["ways"] if way["kind"] == TORCH and "failed" not in way]
+    base = min((way["wall"] for way in beside), default=math.nan)
+    least = min((way["cpu"] for way in beside), default=math.nan)
     with_files = row["what"] == "save"
     head = ["way", "kind", "wall s", "x torch", "CPU s", "x torch", "peak MiB"] + (["files", "MB"] if with_files else [])
     lines = [f"## {row['what']}, {row['state']}, {row['ranks']} rank{'s' * (row['ranks'] > 1)}", "", "| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
     for way in row["ways"]:
-        cells = [way["name"], way["kind"], f"{way['wall']:.3f}", f"{base['wall'] / way['wall']:.2f}", f"{way['cpu']:.2f}",
+        if "failed" in way:
+            lines.append(f"| {way['name']} | {way['kind']} | failed: {way['failed'].replace('|', '/')} |" + " |" * (len(head) - 3))
+            continue
+        cells = [way["name"], way["kind"], f"{way['wall']:.3f}", f"{base / way['wall']:.2f}", f"{way['cpu']:.2f}",
                  f"{least / max(way['cpu'], 0.01):.2f}", f"{way['peak'] / (1 << 20):.0f}"]
         if with_files:
             cells += [str(way["files"]), f"{way['bytes'] / 1e6:.0f}"]
         lines.append("| " + " | ".join(cells) + " |")
     aim = AIMS.get((row["what"], row["state"]))
-    if aim is not None:
-        ours = row["ways"][1]
-        ratio = base["wall"] / ours["wall"]
+    ours = row["ways"][1]
+    if aim is not None and beside and "failed" not in ours:
+        ratio = base / ours["wall"]
         lines += ["", f"{ours['name']}: {ratio:.2f} x the wall time of torch's best durable way; aim {aim:g}: {'met' if ratio >= aim else 'missed'}."]
     return lines + [""]
 
@@ -352,7 +411,9 @@ def page(about, rows, turns):
              f"Load average before the run: {about['load_before']}.", "",
              f"Made by `./dev bench --python`. Medians of {turns} turns, in which all ways of a table alternate in the same processes. `x torch` is torch's best",
              "durable time divided by this one's: above 1 is faster. `peak MiB` is by how much a rank's memory grew during the call at most. A save of the engine",
-             "is committed, synced, with checksums; a load compares them. Peers: " + about["peers"] + ". CUDA and pinned memory: not run.", ""]
+             "is committed, synced, with checksums; a load compares them. Before each call as much memory is taken and given back as it will need: a virtual",
+             "machine may have returned what was free to its host, and getting it again would be measured with the call. Peers: " + about["peers"] + ".",
+             "CUDA and pinned memory: not run.", ""]
     for row in rows:
         lines += table(row)
     return "\n".join(lines)
@@ -361,12 +422,12 @@ def page(about, rows, turns):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out")
-    parser.add_argument("--turns", type=int, default=5)
+    parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--folder", default="/dev/shm")
     parser.add_argument("--small", action="store_true", help="a hundredth of the tensors, to try the script")
     asked = parser.parse_args()
-    if asked.small:
-        STATES.update({name: (count // 100, size) for name, (count, size) in STATES.items()})
+    states = {name: (count // 100 if asked.small else count, size) for name, (count, size) in STATES.items()}
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that nothing stays in the folder
     peers = [f"torch_checkpointing {torch_checkpointing.__version__}" if torch_checkpointing else "torch_checkpointing is not installed",
              f"safetensors {safetensors.__name__ and __import__('safetensors').__version__}" if safetensors else "safetensors is not installed"]
     about = {**publish.machine(pathlib.Path(".")), "files_on": publish.mount_of(asked.folder), "peers": ", ".join(peers),
@@ -376,11 +437,11 @@ def main():
     out.parent.mkdir(parents=True, exist_ok=True)
     rows = []
     for ranks in (1, 2):
-        for state in STATES:
+        for state, form in states.items():
             print(f"{state}, {ranks} ranks", flush=True)
             with tempfile.TemporaryDirectory(dir=asked.folder, prefix="reprise-bench-") as folder:
                 found = os.path.join(folder, "rows.json")
-                mp.spawn(job, (ranks, state, folder, asked.turns, found), nprocs=ranks)
+                run_job((ranks, state, form, folder, asked.turns, found), ranks)
                 rows += json.loads(pathlib.Path(found).read_text())
             # What was measured so far is kept if a later job is ended.
             pathlib.Path(f"{out}.json").write_text(json.dumps({"about": about, "rows": rows}, indent=1) + "\n")
