@@ -15,8 +15,8 @@ namespace {
 
 constexpr std::byte kPoison{0xBD};
 
-/// Upper limit on the size of staging for one read if the CPU makes the copies. With a larger size, staging
-/// would not stay in the CPU's cache.
+/// Upper limit on the size of staging for one read if the CPU makes the copies. With a larger size,
+/// staging would not stay in the CPU's cache.
 constexpr std::uint64_t kHostStagingMax = std::uint64_t{256} << 10U;
 
 /// Number of reads that may be on their way at once, as many as StagingNeed::reads leaves room for

@@ -7,8 +7,11 @@
 
 #include "core/agree/agreement.hpp"
 #include "core/agree/peer_wire.hpp"
+#include "core/base/caught.hpp"
 #include "core/base/codes.hpp"
 #include "core/format/bytes_item.hpp"
+#include "core/ports/store_path.hpp"
+#include "core/ports/tasks_at_once.hpp"
 #include "core/save/phases.hpp"
 #include "core/save/staging.hpp"
 #include "reprise/error.hpp"
@@ -58,16 +61,59 @@ bool is_small(const std::vector<ImageItem>& items) {
 
 constexpr std::string_view kWrittenWire = "the list of what was written";
 
-Bytes encode(const WrittenFile& file) {
+Bytes encode(const WrittenFiles& files) {
   Bytes wire;
-  append_le(wire, file.bytes);
-  append_le(wire, static_cast<std::uint64_t>(file.ranges.size()));
-  for (const auto& range : file.ranges) {
-    append_le(wire, range.offset);
-    append_le(wire, range.size);
+  for (const WrittenFile& file : files) {
+    append_le(wire, file.bytes);
+    append_le(wire, static_cast<std::uint64_t>(file.ranges.size()));
+    for (const auto& range : file.ranges) {
+      append_le(wire, range.offset);
+      append_le(wire, range.size);
+    }
+    append_le(wire, static_cast<std::uint8_t>(file.sha256.has_value()));
+    if (file.sha256) append(wire, *file.sha256);
   }
-  if (file.sha256) append(wire, *file.sha256);
   return wire;
+}
+
+WrittenFile decode_file(PeerWire& wire) {
+  WrittenFile file;
+  file.bytes = wire.number<std::uint64_t>();
+  for (auto left = wire.count(2 * sizeof(std::uint64_t)); left > 0; --left) {
+    const auto offset = wire.number<std::uint64_t>();
+    const ByteRange range{offset, wire.number<std::uint64_t>()};
+    if (!range.fits(file.bytes)) wire.refuse("has a range beyond the end of its file");
+    file.ranges.push_back(range);
+  }
+  if (wire.number<std::uint8_t>() == 0) return file;
+  const ByteSpan digest = wire.bytes(Sha256Digest{}.size());
+  std::copy(digest.begin(), digest.end(), file.sha256.emplace().begin());
+  return file;
+}
+
+/// A thread gets a file of its own if it has at least this much to write.
+constexpr std::uint64_t kFileMin = std::uint64_t{16} << 20U;
+
+std::uint64_t bytes_of(const ImageItem& item) {
+  if (!item.content.empty()) return item.content.size();
+  return static_cast<std::uint64_t>(volume(item.extent)) * size_of(item.dtype);
+}
+
+/// Divides a share among as many files, or fewer if the items are too large for that. The items
+/// keep their order.
+std::vector<WriteShare> divided(WriteShare share, std::uint64_t bytes, std::uint64_t files) {
+  std::vector<WriteShare> parts;
+  std::uint64_t begin = 0;
+  std::uint64_t current = 0;
+  for (std::size_t i = 0; i < share.items.size(); ++i) {
+    const std::uint64_t file = begin * files / bytes;
+    begin += bytes_of(share.items[i]);
+    if (parts.empty() || file > current) parts.emplace_back();
+    current = file;
+    parts.back().items.push_back(std::move(share.items[i]));
+    parts.back().origins.push_back(share.origins[i]);
+  }
+  return parts;
 }
 
 /// States of a rank's background work, in order from best to worst, so that the maximum over all
@@ -87,7 +133,9 @@ Contribution part_written(RankWrite& write, WriteStatus& status) {
 
 }  // namespace
 
-std::string payload_name(GroupRank rank) { return "__" + std::to_string(rank.value) + "_0.distcp"; }
+std::string payload_name(GroupRank rank, std::size_t number) {
+  return "__" + std::to_string(rank.value) + "_" + std::to_string(number) + ".distcp";
+}
 
 WriteShare share_of(const GlobalPlan& plan, GroupRank rank, const StateDict& state) {
   WriteShare share;
@@ -118,48 +166,84 @@ WriteShare share_of(const GlobalPlan& plan, GroupRank rank, const StateDict& sta
   return share;
 }
 
-WrittenFile decode_written(ByteSpan vote) {
+WrittenFiles decode_written(ByteSpan vote) {
   PeerWire wire(vote, kWrittenWire);
-  WrittenFile file;
-  file.bytes = wire.number<std::uint64_t>();
-  for (auto left = wire.count(2 * sizeof(std::uint64_t)); left > 0; --left) {
-    const auto offset = wire.number<std::uint64_t>();
-    const ByteRange range{offset, wire.number<std::uint64_t>()};
-    if (!range.fits(file.bytes)) wire.refuse("has a range beyond the end of its file");
-    file.ranges.push_back(range);
-  }
-  if (wire.empty()) return file;
-  const ByteSpan digest = wire.bytes(Sha256Digest{}.size());
-  wire.end();
-  std::copy(digest.begin(), digest.end(), file.sha256.emplace().begin());
-  return file;
+  WrittenFiles files;
+  while (!wire.empty()) files.push_back(decode_file(wire));
+  return files;
 }
 
-void RankWrite::snapshot(WriteShare share, const std::string& path, const ImageOptions& options) {
+void RankWrite::snapshot(WriteShare share, const std::string& directory, GroupRank rank,
+                         const ImageOptions& options) {
   costs_.bound_empty = kEmptyRankBytes;
-  source_ = seams_.source(ports_.device, std::move(share.origins));
-  if (share.items.empty()) return;
+  if (share.items.empty()) {
+    written_.emplace();
+    return;
+  }
+  const bool small = is_small(share.items);
   const ImageOptions image = with_batches_of(ports_.device.batch_bytes(), options);
-  costs_.bound_staging = staging_bound(share.items, image);
-  if (is_small(share.items)) costs_.bound_empty += costs_.bound_staging;
-  writer_ = std::make_unique<ImageWriter>(ports_.store, ports_.tasks, path, std::move(share.items),
-                                          image, seams_.stage);
-  writer_->stage(*source_);
-  costs_.peak_staging = writer_->peak_bytes();
-  costs_.waited_for_staging = writer_->has_waited();
+  std::uint64_t bytes = 0;
+  for (const ImageItem& item : share.items) bytes += bytes_of(item);
+  const std::uint64_t files =
+      std::min(static_cast<std::uint64_t>(ports_.tasks.threads()), bytes / kFileMin);
+  // The caller waits for the files if the bytes don't fit into staging. Copies of a GPU's memory
+  // are made by one thread.
+  if (files > 1 && bytes > image.staging_bytes_max && ports_.device.host_memory()) {
+    write_now(divided(std::move(share), bytes, files), directory, rank, image);
+  } else {
+    costs_.bound_staging = staging_bound(share.items, image);
+    source_ = seams_.source(ports_.device, std::move(share.origins));
+    writer_ = std::make_unique<ImageWriter>(ports_.store, ports_.tasks,
+                                            join_path(directory, payload_name(rank)),
+                                            std::move(share.items), image, seams_.stage);
+    writer_->stage(*source_);
+    costs_.peak_staging = writer_->peak_bytes();
+    costs_.waited_for_staging = writer_->has_waited();
+  }
+  if (small) costs_.bound_empty += costs_.bound_staging;
+}
+
+/// Writes one file for each of the shares, at once. A thread copies, checksums and writes batch
+/// after batch, and has a single one, which stays in its core's cache.
+void RankWrite::write_now(std::vector<WriteShare> shares, const std::string& directory,
+                          GroupRank rank, const ImageOptions& options) {
+  ImageOptions image = options;
+  image.staging_bytes_max = image.batch_bytes;
+  image.returns = BeginReturns::kWhenCopied;
+  WrittenFiles written(shares.size());
+  std::vector<std::uint64_t> peaks(shares.size());
+  std::vector<std::unique_ptr<Task>> tasks;  // declared last, because what they use must outlive it
+  for (std::size_t i = 0; i < shares.size(); ++i) {
+    costs_.bound_staging += staging_bound(shares[i].items, image);
+    tasks.push_back(ports_.tasks.start([&, i] {
+      TasksAtOnce here;
+      const auto source = seams_.source(ports_.device, std::move(shares[i].origins));
+      ImageWriter writer(ports_.store, here, join_path(directory, payload_name(rank, i)),
+                         std::move(shares[i].items), image, seams_.stage);
+      writer.stage(*source);
+      written[i] = writer.finish();
+      peaks[i] = writer.peak_bytes();
+    }));
+  }
+  FirstFailure failure;
+  for (const auto& task : tasks) failure.attempt([&] { task->wait(); });
+  failure.rethrow();
+  for (const std::uint64_t peak : peaks) costs_.peak_staging += peak;
+  costs_.waited_for_staging = true;
+  written_ = std::move(written);
 }
 
 bool RankWrite::through() { return written_ || !writer_ || writer_->done(); }
 
 void RankWrite::wait() {
-  if (!written_) written_ = writer_ ? writer_->finish() : WrittenFile{};
+  if (!written_) written_ = writer_ ? WrittenFiles{writer_->finish()} : WrittenFiles{};
 }
 
-const WrittenFile& RankWrite::end() {
+const WrittenFiles& RankWrite::end() {
   wait();
   if (std::exchange(ended_, true)) return *written_;
-  costs_.bytes = written_->bytes;
-  end_phase(ports_.trace, phase::kWrite, {.bytes = written_->bytes});
+  for (const WrittenFile& file : *written_) costs_.bytes += file.bytes;
+  end_phase(ports_.trace, phase::kWrite, {.bytes = costs_.bytes});
   return *written_;
 }
 

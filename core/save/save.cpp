@@ -137,12 +137,11 @@ struct Save::State {
     require_planned(state);
     require_reach(ports.device, state);
     const GroupRank own = group->rank();
-    const std::string path = join_path(end.target().saving(), payload_name(own));
     ImageOptions options = image;
     if (options.read_back == ReadBack::kBeforeOlderGoes && end.older_goes()) {
       options.read_back = ReadBack::kAlways;
     }
-    write.snapshot(share_of(plan(), own, state), path, options);
+    write.snapshot(share_of(plan(), own, state), end.target().saving(), own, options);
   }
 
   void stage(const StateDict& state) {

@@ -15,7 +15,7 @@ namespace reprise {
 namespace {
 
 /// Checks that each rank wrote exactly what the plan assigns to it.
-void require_as_planned(const GlobalPlan& plan, const std::vector<WrittenFile>& written) {
+void require_as_planned(const GlobalPlan& plan, const std::vector<WrittenFiles>& written) {
   std::vector<std::size_t> planned(written.size(), 0);
   for (const auto& object : plan.objects)
     ++planned.at(static_cast<std::size_t>(object.owner.value));
@@ -25,26 +25,30 @@ void require_as_planned(const GlobalPlan& plan, const std::vector<WrittenFile>& 
     }
   }
   for (std::size_t r = 0; r < written.size(); ++r) {
-    if (written[r].ranges.size() == planned[r]) continue;
+    std::size_t items = 0;
+    for (const WrittenFile& file : written[r]) items += file.ranges.size();
+    if (items == planned[r]) continue;
     PeerWire({}, "the list of what was written")
-        .refuse("names " + std::to_string(written[r].ranges.size()) + " items where " +
-                std::to_string(planned[r]) + " are planned");
+        .refuse("names " + std::to_string(items) + " items where " + std::to_string(planned[r]) +
+                " are planned");
   }
 }
 
 /// Combines the plan with the written ranges; the ranges of each rank are in the order of the plan.
-Catalog catalog_of(const GlobalPlan& plan, const std::vector<WrittenFile>& written) {
+Catalog catalog_of(const GlobalPlan& plan, const std::vector<WrittenFiles>& written) {
   Catalog catalog;
-  std::vector<FileIndex> files(written.size(), kNoFile);
+  std::vector<std::vector<std::pair<FileIndex, ByteRange>>> places(written.size());
   std::vector<std::size_t> next(written.size(), 0);
   for (std::size_t r = 0; r < written.size(); ++r) {
-    if (written[r].ranges.empty()) continue;
-    files[r] = static_cast<FileIndex>(catalog.files.size());
-    catalog.files.push_back(payload_name({static_cast<std::int32_t>(r)}));
+    for (std::size_t number = 0; number < written[r].size(); ++number) {
+      const auto file = static_cast<FileIndex>(catalog.files.size());
+      catalog.files.push_back(payload_name({static_cast<std::int32_t>(r)}, number));
+      for (const ByteRange& range : written[r][number].ranges) places[r].emplace_back(file, range);
+    }
   }
   const auto take = [&](GroupRank owner) {
     const auto r = static_cast<std::size_t>(owner.value);
-    return std::pair{files[r], written[r].ranges[next[r]++]};
+    return places[r][next[r]++];
   };
   for (const auto& object : plan.objects) {
     const auto [file, range] = take(object.owner);
@@ -86,12 +90,16 @@ std::vector<std::string> decode_notes(ByteSpan bytes) {
 CommitContent content_of(const GlobalPlan& plan, const CommitTarget& target,
                          const std::vector<Bytes>& votes) {
   CommitContent content{.metadata = {}, .common = {}, .digests = {}};
-  std::vector<WrittenFile> files;
+  std::vector<WrittenFiles> files;
   for (const auto& vote : votes) {
-    const std::string name = payload_name({static_cast<std::int32_t>(files.size())});
-    const WrittenFile& file = files.emplace_back(decode_written(vote));
-    if (!file.ranges.empty()) content.payload.push_back({name, file.bytes});
-    if (file.sha256) content.digests.push_back({name, *file.sha256});
+    const GroupRank rank{static_cast<std::int32_t>(files.size())};
+    files.push_back(decode_written(vote));
+    for (std::size_t number = 0; number < files.back().size(); ++number) {
+      const WrittenFile& file = files.back()[number];
+      const std::string name = payload_name(rank, number);
+      content.payload.push_back({name, file.bytes});
+      if (file.sha256) content.digests.push_back({name, *file.sha256});
+    }
   }
   require_as_planned(plan, files);
   content.metadata.catalog = catalog_of(plan, files);

@@ -12,6 +12,7 @@
 #include "core/diff/diff_seamed.hpp"
 #include "core/ports/no_progress.hpp"
 #include "core/ports/store_path.hpp"
+#include "core/ports/tasks_at_once.hpp"
 #include "core/reshard/reshard_seamed.hpp"
 #include "core/save/commit_protocol.hpp"
 #include "driver/record/judgement.hpp"
@@ -24,33 +25,6 @@ namespace {
 
 /// Directory of the checkpoints as they were before they were resharded. No job looks there.
 constexpr const char* kOriginals = "originals";
-
-/// Does each task when it is started, so that the store is used by one thread alone.
-class TasksAtOnce final : public Tasks {
- public:
-  std::unique_ptr<Task> start(std::function<void()> work) override {
-    std::exception_ptr failure;
-    try {
-      work();
-    } catch (const std::exception&) {
-      failure = std::current_exception();
-    }
-    return std::make_unique<Done>(failure);
-  }
-
- private:
-  class Done final : public Task {
-   public:
-    explicit Done(std::exception_ptr failure) : failure_(std::move(failure)) {}
-    bool done() override { return true; }
-    void wait() override {
-      if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
-    }
-
-   private:
-    std::exception_ptr failure_;
-  };
-};
 
 std::string original_of(const std::string& directory) {
   return join_path(kOriginals, directory.substr(directory.rfind('/') + 1));

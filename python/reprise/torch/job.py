@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class _Settings:
-    threads: int = 1
+    threads: Optional[int] = None
     deadline_seconds: float = 1800.0
 
 
@@ -37,7 +37,9 @@ def configure(*, threads: Optional[int] = None, deadline_seconds: Optional[float
     """Changes settings for the calls that follow, the same on all ranks.
 
     Args:
-        threads: number of threads that write.
+        threads: number of threads that write and read memory of the CPU; a call that waits for large files gives
+            each thread a file of its own. By default as many as there are cores for each rank of this host, at
+            most 8.
         deadline_seconds: longest time that a rank waits for the others in one call, then DEADLINE.
     """
     global _settings
@@ -47,6 +49,12 @@ def configure(*, threads: Optional[int] = None, deadline_seconds: Optional[float
             _settings.deadline_seconds if deadline_seconds is None else deadline_seconds
         ),
     )
+
+
+def _cores() -> int:
+    """Returns how many cores of this host are there for each of its ranks, from 1 to 8."""
+    ranks = os.environ.get("LOCAL_WORLD_SIZE") or (dist.get_world_size() if _world() is not None else 1)
+    return min(max(len(os.sched_getaffinity(0)) // int(ranks), 1), 8)
 
 
 class _Stop:
@@ -110,7 +118,7 @@ class Job:
         self.options = _c.JobOptions(
             root=b"/",
             deadline_ns=int(settings.deadline_seconds * 1e9),
-            threads=settings.threads,
+            threads=settings.threads or _cores(),
             interrupted=_c.Interrupted(_is_stopped),
             cuda_library=os.fsencode(os.environ.get("REPRISE_CUDA_LIBRARY", "")) or None,
         )

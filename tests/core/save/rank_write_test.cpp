@@ -92,7 +92,7 @@ TEST(RankWrite, the_bound_of_a_rank_without_larger_tensors_counts_what_it_writes
       WriteShare share;
       share.origins.resize(items.size());
       share.items = std::move(items);
-      write.snapshot(std::move(share), "file", {});
+      write.snapshot(std::move(share), "", {0}, {});
       write.wait();
       return write.costs();
     };
@@ -115,7 +115,7 @@ TEST(RankWrite, the_votes_say_where_the_plan_stands) {
     const auto group = ports.fabric.communicator(Group::world(kRanks));
     const RankState state = state_of(ports.fabric.rank());
     RankWrite write(ports, SaveSeams{});
-    write.snapshot(share_of(plan, group->rank(), state.state), payload_name(group->rank()), {});
+    write.snapshot(share_of(plan, group->rank(), state.state), "", group->rank(), {});
     write.wait();
     EXPECT_TRUE(write.through());
     const auto votes = poll_votes(*group, write);
@@ -146,10 +146,10 @@ TEST(RankWrite, a_rank_without_items_votes_for_no_file) {
   run_ranks(1, directory.path(), [&](const Ports& ports) {
     const auto group = ports.fabric.communicator(Group::world(1));
     RankWrite write(ports, SaveSeams{});
-    write.snapshot({}, payload_name({0}), {});
+    write.snapshot({}, "", {0}, {});
     const auto votes = poll_votes(*group, write);
     ASSERT_EQ(votes.size(), 1U);
-    EXPECT_TRUE(decode_written(votes[0]).ranges.empty());
+    EXPECT_TRUE(decode_written(votes[0]).empty());
     EXPECT_FALSE(ports.store.stat(payload_name({0})));
     EXPECT_TRUE(content_of({}, {.directory = "there", .step = {}}, votes).payload.empty());
   });
@@ -219,7 +219,7 @@ TEST(RankWrite, a_file_in_writing_is_pending_and_holds_up_nobody_who_asks) {
     testing_job::fill(state.state);
     RankWrite write(late, SaveSeams{});
     const std::vector<LocalPlan> offers = {local_plan(state.state, {0})};
-    write.snapshot(share_of(global_plan(offers), {0}, state.state), payload_name({0}), {});
+    write.snapshot(share_of(global_plan(offers), {0}, state.state), "", {0}, {});
     EXPECT_FALSE(write.through());
     EXPECT_TRUE(poll_votes(*group, write).empty());
     EXPECT_TRUE(events.empty()) << "asking must not wait for the file";
