@@ -1,5 +1,7 @@
 #include "driver/watch/course_judge.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -10,23 +12,43 @@
 namespace reprise::driver {
 namespace {
 
-/// Returns losses as decimal numbers, for people.
-std::string numbers(const std::vector<std::string>& hex) {
-  std::vector<double> values;
-  for (const auto& text : hex) values.push_back(std::strtod(text.c_str(), nullptr));
+/// Losses of one step that are added in another order differ by less than this, relatively.
+constexpr double kRounding = 1e-5;
+
+double number(const std::string& hex) { return std::strtod(hex.c_str(), nullptr); }
+
+/// Returns numbers as decimal ones, for people.
+std::string numbers(const std::vector<std::string>& hex, int digits) {
+  std::vector<std::string> values;
+  for (const auto& text : hex) values.push_back(fmt::format("{:.{}g}", number(text), digits));
   return values.empty() ? "none" : join(values, " ");
 }
 
-bool is_finite(const std::string& number) {
-  return std::isfinite(std::strtod(number.c_str(), nullptr));
+/// Returns "A instead of B", with as many digits as show the difference.
+std::string instead(const std::vector<std::string>& own, const std::vector<std::string>& wanted) {
+  constexpr int kFew = 6;
+  constexpr int kAll = 17;
+  const int digits = numbers(own, kFew) == numbers(wanted, kFew) ? kAll : kFew;
+  return numbers(own, digits) + " instead of " + numbers(wanted, digits);
 }
+
+bool close(const std::vector<std::string>& a, const std::vector<std::string>& b) {
+  if (a.size() != b.size()) return false;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const double difference = std::abs(number(a[i]) - number(b[i]));
+    if (!(difference <= kRounding * std::abs(number(b[i])))) return false;
+  }
+  return true;
+}
+
+bool is_finite(const std::string& text) { return std::isfinite(number(text)); }
 
 class CourseJudge {
  public:
   CourseJudge(const ResumedLife& lives, const CourseLimits& course, WatchJudgement& judgement)
       : lives_(lives), course_(course), judgement_(judgement) {}
 
-  std::vector<WatchFinding> run() {
+  CourseFindings run() {
     for (const auto& [rank, after] : lives_.resumed.ranks) {
       const auto at = lives_.uninterrupted.ranks.find(rank);
       if (at == lives_.uninterrupted.ranks.end()) continue;
@@ -35,7 +57,8 @@ class CourseJudge {
       compare_lengths(number, at->second, after);
       compare_saves(number, at->second, after);
     }
-    return book_.take();
+    return {data_.take(),    rates_.take(), losses_.take(),
+            lengths_.take(), saves_.take(), different_ > 0 && different_ == rounded_};
   }
 
  private:
@@ -51,26 +74,25 @@ class CourseJudge {
       if (!wanted.inputs.empty()) judgement_.counts.data_steps.insert(step);
       if (std::ranges::any_of(wanted.losses, is_finite)) judgement_.counts.loss_steps.insert(step);
       if (!data && own.inputs != wanted.inputs) {
-        add(rank, step, judged::kDataStreamSkip, data_text(before, own.inputs, step),
-            numbers_of_inputs(wanted), numbers_of_inputs(own));
+        add(data_, rank, step, judged::kDataStreamSkip, data_text(before, own.inputs, step),
+            join(wanted.inputs, " "), join(own.inputs, " "));
         data = true;
       }
       if (!lr && own.lr != wanted.lr) {
-        add(rank, step, judged::kScheduleDrift,
-            "learning rate " + numbers(own.lr) + " instead of " + numbers(wanted.lr),
-            numbers(wanted.lr), numbers(own.lr));
+        add(rates_, rank, step, judged::kScheduleDrift,
+            "learning rate " + instead(own.lr, wanted.lr), join(wanted.lr, " "), join(own.lr, " "));
         lr = true;
       }
       if (!losses && own.losses != wanted.losses) {
-        add(rank, step, judged::kTrajectoryDivergence,
-            "loss " + numbers(own.losses) + " instead of " + numbers(wanted.losses),
-            numbers(wanted.losses), numbers(own.losses));
+        add(losses_, rank, step, judged::kTrajectoryDivergence,
+            "loss " + instead(own.losses, wanted.losses), join(wanted.losses, " "),
+            join(own.losses, " "));
+        ++different_;
+        if (own_step > 1 && close(own.losses, wanted.losses)) ++rounded_;
         losses = true;
       }
     }
   }
-
-  static std::string numbers_of_inputs(const WatchedStep& step) { return join(step.inputs, " "); }
 
   /// Says whose data a step took.
   std::string data_text(const RankRecording& before, const std::vector<std::string>& inputs,
@@ -94,19 +116,20 @@ class CourseJudge {
     if (!course_.to_the_end) return;
     const std::int64_t left = before.last_step() - course_.from;
     if (after.last_step() == left) return;
-    book_.add(rank, {.code = judged::kScheduleDrift,
-                     .where = "steps",
-                     .text = "makes " + counted(count_of(after.last_step()), "step") +
-                             ", not the " + std::to_string(left) + " that are left of " +
-                             std::to_string(before.last_step()),
-                     .life = lives_.life,
-                     .step = course_.from});
+    lengths_.add(rank, {.code = judged::kScheduleDrift,
+                        .where = "steps",
+                        .text = "makes " + counted(count_of(after.last_step()), "step") +
+                                ", not the " + std::to_string(left) + " that are left of " +
+                                std::to_string(before.last_step()),
+                        .life = lives_.life,
+                        .step = course_.from});
   }
 
   static std::uint64_t count_of(std::int64_t steps) { return static_cast<std::uint64_t>(steps); }
 
   void compare_saves(std::int32_t rank, const RankRecording& before, const RankRecording& after) {
     for (const auto& save : after.saves) {
+      if (save.aside) continue;
       const std::int64_t step = course_.from + save.step;
       const auto at = std::ranges::find_if(before.saves, [&](const Transfer& other) {
         return other.step == step && other.path == save.path && other.by == save.by;
@@ -123,7 +146,7 @@ class CourseJudge {
                            : "saved with other content after step " + std::to_string(step));
         finding.expected = value;
         finding.found = own == save.leaves.end() ? "" : own->second;
-        book_.add_name(rank, name, std::move(finding));
+        saves_.add_name(rank, name, std::move(finding));
       }
     }
   }
@@ -138,25 +161,31 @@ class CourseJudge {
     return finding;
   }
 
-  void add(std::int32_t rank, std::int64_t step, RulingCode code, const std::string& text,
-           const std::string& expected, const std::string& found) {
+  void add(FindingBook& book, std::int32_t rank, std::int64_t step, RulingCode code,
+           const std::string& text, const std::string& expected, const std::string& found) {
     WatchFinding finding = finding_at(step, code, text);
     finding.where = "step " + std::to_string(step);
     finding.expected = expected;
     finding.found = found;
-    book_.add(rank, std::move(finding));
+    book.add(rank, std::move(finding));
   }
 
   const ResumedLife& lives_;
   const CourseLimits& course_;
   WatchJudgement& judgement_;
-  FindingBook book_;
+  FindingBook data_;
+  FindingBook rates_;
+  FindingBook losses_;
+  FindingBook lengths_;
+  FindingBook saves_;
+  std::size_t different_ = 0;  ///< ranks with another loss
+  std::size_t rounded_ = 0;    ///< of these, those whose first other loss is close
 };
 
 }  // namespace
 
-std::vector<WatchFinding> compare_courses(const ResumedLife& lives, const CourseLimits& course,
-                                          WatchJudgement& judgement) {
+CourseFindings compare_courses(const ResumedLife& lives, const CourseLimits& course,
+                               WatchJudgement& judgement) {
   return CourseJudge(lives, course, judgement).run();
 }
 

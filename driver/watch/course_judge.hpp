@@ -21,9 +21,20 @@ struct CourseLimits {
   const std::set<std::string>& leaf_noise;
 };
 
+struct CourseFindings {
+  std::vector<WatchFinding> data;    ///< the first step of each rank that takes other data
+  std::vector<WatchFinding> rates;   ///< the first other learning rate
+  std::vector<WatchFinding> losses;  ///< the first other loss
+  std::vector<WatchFinding> lengths;
+  std::vector<WatchFinding> saves;
+  /// The losses of the first step are equal, and later ones differ by about as much as a sum does
+  /// whose terms are added in another order.
+  bool rounding = false;
+};
+
 /// Adds what was compared to `judgement`, and asks there for a second uninterrupted life if what
 /// differs begins after the steps that two runs made.
-std::vector<WatchFinding> compare_courses(const ResumedLife& lives, const CourseLimits& course,
-                                          WatchJudgement& judgement);
+CourseFindings compare_courses(const ResumedLife& lives, const CourseLimits& course,
+                               WatchJudgement& judgement);
 
 }  // namespace reprise::driver

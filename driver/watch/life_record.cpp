@@ -32,6 +32,7 @@ Transfer transfer_in(const Json& line) {
           .by = text_in(line, "by"),
           .path = text_in(line, "path"),
           .asynchronous = line.value("asynchronous", false),
+          .aside = !text_in(line, "thread").empty(),
           .leaves = values_in(line, "leaves"),
           .error = text_in(line, "error")};
 }

@@ -35,6 +35,8 @@ struct Transfer {
   std::string by;    ///< such as "torch.save"
   std::string path;  ///< absolute; empty if it is not known
   bool asynchronous = false;
+  /// Made by a thread that does not train, so that the content may be of an earlier step.
+  bool aside = false;
   bool complete = false;  ///< of a save: it is on disk as a whole
   WatchedValues leaves;
   std::string error;  ///< of a load: what it raised; empty if it returned

@@ -219,6 +219,11 @@ class StateComparison {
       if (judged_as(name) != Judged::kNot) count(pair, name, value, judgement_);
       if (own == nullptr || *own != value) add(pair, name, value, own, origin);
     }
+    if (wanted->light && !found->light) {
+      judgement_.not_judged["large tensors of rank " + std::to_string(pair.rank)] =
+          "not recorded in life A after step " + std::to_string(from_) +
+          ", where the rank saved nothing";
+    }
     for (const auto& [name, value] : found->names) {
       const bool weight = kind_of(name) == "param" || kind_of(name) == "group";
       if (!weight || wanted->light || wanted->names.contains(name)) continue;

@@ -7,6 +7,7 @@
 #include "core/base/print.hpp"
 #include "driver/watch/course_judge.hpp"
 #include "driver/watch/life_ends.hpp"
+#include "driver/watch/name_groups.hpp"
 #include "driver/watch/repeat_judge.hpp"
 #include "driver/watch/state_judge.hpp"
 
@@ -142,35 +143,96 @@ class WatchJudge {
                        .life = life.life,
                        .step = from});
     }
-    StateFindings states = compare_states(life, *from, judgement_);
-    append(std::move(states.findings), found);
-    const CourseLimits course{.from = *from,
+    const CourseLimits limits{.from = *from,
                               .repeated_to = repeated_to_,
                               .to_the_end = i + 1 == lives_.resumed.size() && failed_later_.empty(),
                               .leaf_noise = leaf_noise_};
-    std::vector<WatchFinding> steps = compare_courses(life, course, judgement_);
-    const bool effect = !steps.empty();
+    StateFindings states = compare_states(life, *from, judgement_);
+    CourseFindings course = compare_courses(life, limits, judgement_);
+    settle_rounding(states, life, course);
+    settle_effects(states, course);
+    // A buffer may count what the first step took, before its forward: then the data are the cause.
+    const auto buffers = std::ranges::stable_partition(
+        states.findings, [](const auto& f) { return kind_of(f.names.front()) != "buffer"; });
+    std::ranges::move(states.findings.begin(), buffers.begin(), std::back_inserter(found));
+    append(std::move(course.data), found);
+    std::ranges::move(buffers, std::back_inserter(found));
+    append(std::move(states.without_effect), found);
+    append(std::move(course.rates), found);
+    append(std::move(course.losses), found);
+    append(std::move(course.lengths), found);
+    if (has(found, Weight::kFail)) fold(course.saves);
+    append(std::move(course.saves), found);
+    const bool alike = !has(found, Weight::kFail) && !has(found, Weight::kInconclusive);
+    if (alike && limits.to_the_end) append(ends(life, *from), found);
+    settle_explanations(std::move(states.explanations), found);
+    append(std::move(found), findings());
+    from_ = *from;
+  }
+
+  /// All came back, and sums of a later step were added in another order: that is no proof of
+  /// anything. The first step of a process is special, for instance, where
+  /// DistributedDataParallel arranges its buckets anew after it.
+  static void settle_rounding(const StateFindings& states, const ResumedLife& life,
+                              CourseFindings& course) {
+    const bool other = has(states.findings, Weight::kFail) || !course.data.empty() ||
+                       !course.rates.empty() || !course.lengths.empty();
+    if (other || !course.rounding) return;
+    WatchFinding first = course.losses.front();
+    first.weight = Weight::kInconclusive;
+    first.code = judged::kNotDeterministic;
+    first.text =
+        "all that was compared came back, and the first step's loss is equal; then " +
+        first.text.substr(0, first.text.find(',')) +
+        ": as if sums were made in another order, which DistributedDataParallel does after the "
+        "first step of a process (find_unused_parameters=True avoids it)";
+    first.life = life.life;
+    course.losses = {std::move(first)};
+    course.saves.clear();
+  }
+
+  /// What only the steps can show decides only if they differ.
+  static void settle_effects(StateFindings& states, const CourseFindings& course) {
+    const bool effect = has(course.data, Weight::kFail) || has(course.losses, Weight::kFail) ||
+                        has(course.saves, Weight::kFail);
     for (auto& quiet : states.without_effect) {
       quiet.weight = effect ? Weight::kFail : Weight::kNote;
       if (!effect) quiet.text += ": no effect in the steps compared";
-      found.push_back(std::move(quiet));
     }
-    append(std::move(steps), found);
-    if (!has(found, Weight::kFail) && !has(found, Weight::kInconclusive) && course.to_the_end) {
-      append(ends(life, *from), found);
+  }
+
+  /// Makes one note of what later saves have, because it follows from what is wrong already.
+  static void fold(std::vector<WatchFinding>& saves) {
+    if (saves.empty()) return;
+    std::set<std::string> names;
+    std::set<std::int64_t> steps;
+    WatchFinding all{.weight = Weight::kNote,
+                     .code = judged::kContentDiffers,
+                     .where = "later saves",
+                     .life = saves.front().life,
+                     .step = saves.front().step};
+    for (const auto& save : saves) {
+      names.insert(save.names.begin(), save.names.end());
+      steps.insert(save.step.value_or(0));
+      all.ranks.insert(save.ranks.begin(), save.ranks.end());
     }
+    all.text = "differ, too: " + counted(names.size(), "tensor") + ", after " +
+               (steps.size() == 1 ? "step " : "steps ") + join(steps, ", ");
+    saves = {std::move(all)};
+  }
+
+  /// Tells what explains a difference; if there is none, it was not judged.
+  void settle_explanations(std::vector<WatchFinding> explanations,
+                           std::vector<WatchFinding>& found) {
     const bool wrong = has(found, Weight::kFail) || has(found, Weight::kInconclusive);
-    for (auto& explanation : states.explanations) {
-      if (wrong) {
-        found.push_back(std::move(explanation));
-        continue;
-      }
+    for (auto& explanation : explanations) {
       for (const auto& name : explanation.names) {
-        judgement_.not_judged[name] = "differs, without effect in the steps compared";
+        if (!wrong) {
+          judgement_.not_judged[name] = "differs, without effect in the steps compared";
+        }
       }
+      if (wrong) found.push_back(std::move(explanation));
     }
-    append(std::move(found), findings());
-    from_ = *from;
   }
 
   std::vector<WatchFinding> ends(const ResumedLife& life, std::int64_t from) {
@@ -238,6 +300,12 @@ class WatchJudge {
 
   /// Puts what decides first, and sets the verdict.
   void conclude() {
+    // What only one run shows follows from what two runs show to be wrong.
+    if (has(findings(), Weight::kFail)) {
+      std::erase_if(findings(), [](const WatchFinding& finding) {
+        return finding.weight == Weight::kInconclusive;
+      });
+    }
     std::ranges::stable_sort(findings(), {}, &WatchFinding::weight);
     for (const auto& finding : findings()) {
       if (finding.weight != Weight::kFail) continue;

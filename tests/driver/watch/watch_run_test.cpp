@@ -137,6 +137,10 @@ INSTANTIATE_TEST_SUITE_P(
         Defect{"unseeded data", 1, Verdict::kInconclusive, "NOT_DETERMINISTIC: the data of step 1"},
         Defect{"makes too many steps", 1, Verdict::kFail,
                "SCHEDULE_DRIFT: steps on rank 0: makes 5 steps, not the 3 that are left of 12"},
+        Defect{"sums in another order", 1, Verdict::kInconclusive,
+               "NOT_DETERMINISTIC: step 11 on rank 0: all that was compared came back"},
+        Defect{"another loss, unseen", 1, Verdict::kFail,
+               "TRAJECTORY_DIVERGENCE: step 11 on rank 0: loss "},
         Defect{"starts anew", 1, Verdict::kFail,
                "LOST_OBJECT: everything: as in a new process: nothing that was saved was loaded"},
         Defect{"the load fails", 1, Verdict::kFail,
@@ -149,6 +153,18 @@ INSTANTIATE_TEST_SUITE_P(
                "ORACLE_VACUOUS: life C: recorded no training step; it ended with exit code 2"},
         Defect{"prints, and trains nothing", 1, Verdict::kInconclusive,
                "ORACLE_VACUOUS: life A: recorded no training step; it ended with exit code 0"}));
+
+TEST(WatchRun, what_follows_from_a_defect_is_one_line) {
+  const Desk desk;
+  WatchRequest request = desk.request({"--defect", "the optimizer is lost"});
+  request.kill = 4;
+  const auto found = told(watch(request).judgement);
+  EXPECT_THAT(found,
+              testing::ElementsAre(
+                  "LOST_OBJECT: optim.weight.momentum on rank 0: as in a new process",
+                  "note: later saves on rank 0: differ, too: 2 tensors, after steps 6, 9, 12",
+                  "note: loader.position on rank 0: as in a new process"));
+}
 
 TEST(WatchRun, kills_after_the_newest_save_that_leaves_steps_to_compare) {
   const Desk desk;
