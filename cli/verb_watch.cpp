@@ -40,6 +40,7 @@ class WatchVerb final : public Verb {
            "train.py\n"
            "  reprise watch --resume-args '--ckpt {work}/out/last.ckpt' -- python fit.py --out "
            "out\n"
+           "  reprise watch --kill-in async --resume-args=--resume -- python train.py\n"
            "  reprise watch --link data --without old-runs --report out -- python train.py\n"
            "  reprise watch --in-place -- python train.py --out {work}/ckpt\n"
            "  reprise watch --record records -- python train.py     keep what was recorded\n"
@@ -50,6 +51,10 @@ class WatchVerb final : public Verb {
         .number(kill_, "--kill", 0,
                 "kill a life after N steps that it made; default: one step after the last save of "
                 "life A that leaves steps to compare")
+        .text(
+            moment_, "--kill-in", "save|written|async",
+            "kill it within the first save from that step on: when it was handed over, when it is "
+            "complete, or while an asynchronous one is on its way")
         .text(resume_args_, "--resume-args", "ARGS",
               "words that make the command resume: appended in lives that resume, or put where "
               "the command has the word {resume}")
@@ -120,6 +125,7 @@ class WatchVerb final : public Verb {
 
  private:
   void require_sense() const {
+    checked_moment();
     if (!judge_.empty() && !command_.empty()) {
       throw Error(Code::kUsage, "--judge runs nothing; leave out the command");
     }
@@ -147,6 +153,14 @@ class WatchVerb final : public Verb {
     }
   }
 
+  driver::KillMoment checked_moment() const {
+    if (moment_.empty()) return driver::KillMoment::kBetween;
+    if (moment_ == "save") return driver::KillMoment::kSaveBegins;
+    if (moment_ == "written") return driver::KillMoment::kSaveWritten;
+    if (moment_ == "async") return driver::KillMoment::kAsynchronous;
+    throw Error(Code::kUsage, "--kill-in is save, written or async, not '" + moment_ + "'");
+  }
+
   std::string checked_python() const {
     const char* given = std::getenv("REPRISE_PYTHON");
     const std::string python = !python_.empty() ? python_ : given != nullptr ? given : "";
@@ -158,6 +172,7 @@ class WatchVerb final : public Verb {
     request.command = command_;
     request.resume_words = shell_words(resume_args_);
     if (kill_ >= 0) request.kill = kill_;
+    request.kill_moment = checked_moment();
     request.lives = static_cast<std::size_t>(lives_);
     request.every_step = every_step_;
     for (const auto& file : stand_ins_) {
@@ -248,6 +263,7 @@ class WatchVerb final : public Verb {
     };
     if (!judge_.empty()) return line + " --judge " + shell_word(judge_);
     if (kill_ >= 0) add("--kill", std::to_string(kill_));
+    add("--kill-in", moment_);
     if (!resume_args_.empty()) line += " " + shell_word("--resume-args=" + resume_args_);
     if (lives_ != 3) add("--lives", std::to_string(lives_));
     if (every_step_) line += " --every-step";
@@ -267,6 +283,7 @@ class WatchVerb final : public Verb {
 
   std::vector<std::string> command_;
   std::int64_t kill_ = -1;
+  std::string moment_;
   std::string resume_args_;
   std::int64_t lives_ = 3;
   bool every_step_ = false;

@@ -11,8 +11,9 @@ constexpr int kSignaled = 128;
 
 class LifeEnd {
  public:
-  LifeEnd(const WatchedLife& life, std::size_t number, MeantTo meant, std::size_t ranks)
-      : life_(life), number_(number), meant_(meant), ranks_(ranks) {}
+  LifeEnd(const WatchedLife& life, std::size_t number, MeantTo meant,
+          const LifeRecording* uninterrupted)
+      : life_(life), number_(number), meant_(meant), a_(uninterrupted) {}
 
   std::vector<WatchFinding> judge() {
     for (const auto& flaw : life_.recording.flaws) inconclusive("has a record to refuse: " + flaw);
@@ -129,6 +130,8 @@ class LifeEnd {
       }
       return inconclusive(what);
     }
+    const int planned = planned_end(life_.recording);
+    if (planned != 0 && (a_ == nullptr || planned_end(*a_) == planned)) return;
     if (life_.exit && life_.exit->exit_code != 0) {
       if (resumes()) {
         return add(Weight::kFail, judged::kTrajectoryDivergence, "stopped" + late + ended());
@@ -151,15 +154,20 @@ class LifeEnd {
 
   void judge_ranks() {
     const auto& recorded = life_.recording.ranks;
-    if (ranks_ != 0 && recorded.size() != ranks_) {
+    if (a_ != nullptr && recorded.size() != a_->ranks.size()) {
       return inconclusive("has records of " + counted(recorded.size(), "rank") + ", life A of " +
-                          std::to_string(ranks_));
+                          std::to_string(a_->ranks.size()));
     }
     for (const auto& [rank, recording] : recorded) {
       const bool whole = recording.world <= static_cast<std::int64_t>(recorded.size());
       if (!whole) {
         return inconclusive("has records of " + counted(recorded.size(), "rank") + " of " +
                             std::to_string(recording.world));
+      }
+      if (a_ != nullptr && a_->ranks.contains(rank) &&
+          recording.digest != a_->ranks.at(rank).digest) {
+        return inconclusive("has digests by " + recording.digest + ", life A by " +
+                            a_->ranks.at(rank).digest);
       }
       if (recording.held.empty() && meant_ == MeantTo::kEnd) {
         return inconclusive("rank " + std::to_string(rank) + " recorded no training step");
@@ -170,15 +178,26 @@ class LifeEnd {
   const WatchedLife& life_;
   std::size_t number_;
   MeantTo meant_;
-  std::size_t ranks_;
+  const LifeRecording* a_;
   std::vector<WatchFinding> findings_;
 };
 
 }  // namespace
 
+int planned_end(const LifeRecording& life) {
+  int code = 0;
+  for (const auto& [rank, recording] : life.ranks) {
+    if (!recording.end || recording.end->how != "exit") return 0;
+    const int own = recording.end->error == "16" ? 16 : recording.end->error == "17" ? 17 : 0;
+    if (own == 0 || (code != 0 && own != code)) return 0;
+    code = own;
+  }
+  return code;
+}
+
 std::vector<WatchFinding> judge_end(const WatchedLife& life, std::size_t number, MeantTo meant,
-                                    std::size_t ranks) {
-  return LifeEnd(life, number, meant, ranks).judge();
+                                    const LifeRecording* uninterrupted) {
+  return LifeEnd(life, number, meant, uninterrupted).judge();
 }
 
 }  // namespace reprise::driver

@@ -320,6 +320,26 @@ bool saved_at(const ResumedLife& lives, std::int64_t step) {
   return complete_saves(lives).contains(step);
 }
 
+bool names_save(const ResumedLife& lives, const std::vector<std::string>& words, std::int64_t from,
+                std::int64_t newest) {
+  const auto named_at = [&](const std::string& word, std::int64_t step) {
+    for (const auto& [rank, recording] : lives.killed.ranks) {
+      for (const auto& save : recording.saves) {
+        if (lives.killed_from + save.step == step && save.path.find(word) != std::string::npos) {
+          return true;
+        }
+      }
+    }
+    return false;
+  };
+  return std::ranges::any_of(words, [&](std::string word) {
+    word = word.substr(word.find('=') + 1);  // all of it if there is none
+    while (word.ends_with('/')) word.pop_back();
+    if (word.starts_with("./")) word.erase(0, 2);
+    return !word.empty() && named_at(word, from) && !named_at(word, newest);
+  });
+}
+
 StateFindings compare_states(const ResumedLife& lives, std::int64_t from,
                              WatchJudgement& judgement) {
   StateComparison comparison(lives, from, judgement);

@@ -35,6 +35,11 @@ std::optional<std::int64_t> newest_save(const ResumedLife& lives, std::int64_t f
 /// step.
 bool saved_at(const ResumedLife& lives, std::int64_t step);
 
+/// True if one of the words names what was saved after step `from`, and not what was saved after
+/// step `newest`, so that whoever wrote it wants just that.
+bool names_save(const ResumedLife& lives, const std::vector<std::string>& words, std::int64_t from,
+                std::int64_t newest);
+
 /// What comparing the first states shows.
 struct StateFindings {
   std::vector<WatchFinding> findings;

@@ -31,6 +31,7 @@ class WatchJudge {
 
   WatchJudgement judge() {
     take_not_judged(lives_.uninterrupted);
+    note_planned_end();
     for (const auto& life : lives_.resumed) take_not_judged(life);
     if (ended_well() && repeats()) {
       for (std::size_t i = 1; i < lives_.resumed.size(); ++i) judge_resumed(i);
@@ -47,6 +48,12 @@ class WatchJudge {
   const LifeRecording& a() const { return lives_.uninterrupted.recording; }
   std::vector<WatchFinding>& findings() { return judgement_.findings; }
 
+  void note_planned_end() {
+    if (planned_end(a()) == 0) return;
+    judgement_.not_judged["what follows exit code " + std::to_string(planned_end(a()))] =
+        "life A ended with it, as planned";
+  }
+
   void take_not_judged(const WatchedLife& life) {
     for (const auto& [rank, recording] : life.recording.ranks) {
       judgement_.not_judged.insert(recording.not_judged.begin(), recording.not_judged.end());
@@ -61,7 +68,7 @@ class WatchJudge {
     for (std::size_t i = 0; i < lives_.resumed.size(); ++i) {
       const bool last = i > 0 && i + 1 == lives_.resumed.size();
       auto ended = judge_end(lives_.resumed[i], i + kKilled,
-                             last ? MeantTo::kEnd : MeantTo::kBeKilled, a().ranks.size());
+                             last ? MeantTo::kEnd : MeantTo::kBeKilled, &a());
       // A life that resumed and failed later is compared all the same: that may tell why.
       const bool began = last && has(ended, Weight::kFail) && began_everywhere(i);
       append(std::move(ended), began ? failed_later_ : findings());
@@ -136,12 +143,16 @@ class WatchJudge {
     if (*from == 0) return judge_anew(life);
     std::vector<WatchFinding> found;
     if (judgement_.newest_save && *judgement_.newest_save > *from && saved_at(life, *from)) {
-      found.push_back({.code = judged::kStaleBytes,
-                       .where = "step " + std::to_string(*from),
-                       .text = "continues from it, though what was saved after step " +
-                               std::to_string(*judgement_.newest_save) + " is complete",
-                       .life = life.life,
-                       .step = from});
+      const bool chosen = names_save(life, lives_.resume_words, *from, *judgement_.newest_save);
+      found.push_back(
+          {.weight = chosen ? Weight::kNote : Weight::kFail,
+           .code = judged::kStaleBytes,
+           .where = "step " + std::to_string(*from),
+           .text = (chosen ? "continues from it, as --resume-args says" : "continues from it") +
+                   std::string(", though what was saved after step ") +
+                   std::to_string(*judgement_.newest_save) + " is complete",
+           .life = life.life,
+           .step = from});
     }
     const CourseLimits limits{.from = *from,
                               .repeated_to = repeated_to_,
@@ -258,17 +269,30 @@ class WatchJudge {
         loaded = loaded || (load.error.empty() && saved.contains(load.path));
       }
     }
-    const bool blamed = loaded || lives_.told_to_resume;
-    findings().push_back(
-        {.weight = blamed ? Weight::kFail : Weight::kInconclusive,
-         .code = judged::kLostObject,
-         .where = "everything",
-         .text = loaded ? "as in a new process, although a save was loaded"
-                 : blamed
-                     ? "as in a new process: nothing that was saved was loaded"
-                     : "as in a new process: say with --resume-args what makes the command resume",
-         .life = life.life,
-         .step = 0});
+    const bool told = !lives_.resume_words.empty();
+    const std::string anew = "as in a new process";
+    const std::string text = loaded ? ", although a save was loaded"
+                             : !complete_before(life)
+                                 ? ": nothing was saved completely before the kill"
+                             : told ? ": nothing that was saved was loaded"
+                                    : ": say with --resume-args what makes the command resume";
+    const bool blamed = loaded || (told && complete_before(life));
+    findings().push_back({.weight = blamed ? Weight::kFail : Weight::kInconclusive,
+                          .code = judged::kLostObject,
+                          .where = "everything",
+                          .text = anew + text,
+                          .life = life.life,
+                          .step = 0});
+  }
+
+  /// True if some life before this one left a complete save.
+  bool complete_before(const ResumedLife& life) const {
+    for (std::size_t i = 0; i + kKilled < life.life; ++i) {
+      for (const auto& [rank, recording] : lives_.resumed[i].recording.ranks) {
+        if (std::ranges::any_of(recording.saves, &Transfer::complete)) return true;
+      }
+    }
+    return false;
   }
 
   /// A pass needs weights, state of an optimizer, data and losses that were compared.
@@ -336,7 +360,7 @@ class WatchJudge {
 }  // namespace
 
 std::vector<WatchFinding> judge_control(const WatchedLife& life) {
-  return judge_end(life, 0, MeantTo::kEnd, 0);
+  return judge_end(life, 0, MeantTo::kEnd, nullptr);
 }
 
 WatchJudgement judge_watch(const WatchedLives& lives) { return WatchJudge(lives).judge(); }

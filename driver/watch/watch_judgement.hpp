@@ -39,8 +39,8 @@ struct WatchedLives {
   std::optional<WatchedLife> repeat;
   /// Step after which the first life is to be killed; empty if it is not known.
   std::optional<std::int64_t> kill;
-  /// True if the user said what makes the command resume.
-  bool told_to_resume = false;
+  /// Words that make the command resume, as the user said; empty if it resumes by itself.
+  std::vector<std::string> resume_words = {};
 };
 
 enum class Weight : std::uint8_t {

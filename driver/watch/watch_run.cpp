@@ -125,7 +125,7 @@ class WatchRun {
 
   WatchOutcome run() {
     fs::create_directories(request_.folder);
-    outcome_.lives.told_to_resume = !request_.resume_words.empty();
+    outcome_.lives.resume_words = request_.resume_words;
     run_control();
     if (done_) return finish();
     for (std::size_t i = 1; i < request_.lives && !done_; ++i) {
@@ -167,7 +167,7 @@ class WatchRun {
     outcome_.lives.uninterrupted = run_life({.name = "A", .number = 0});
     remove_tree("A");
     if (!judge_control(outcome_.lives.uninterrupted).empty()) done_ = true;
-    if (!kill_) kill_ = choose_kill(outcome_.lives.uninterrupted.recording);
+    if (!kill_) kill_ = choose_kill(outcome_.lives.uninterrupted.recording, request_.kill_moment);
     outcome_.lives.kill = kill_;
     write_plan();
     done_ = done_ || !kill_ || interrupted_();
@@ -214,13 +214,32 @@ class WatchRun {
     if (request_.every_step) set("REPRISE_WATCH_EVERY_STEP", "1");
     if (!request_.stand_ins.empty()) set("REPRISE_WATCH_STANDIN", join(request_.stand_ins, ":"));
     if (plan.killed) {
-      set("REPRISE_WATCH_KILL", Json{{"step", *kill_}, {"asynchronous", "complete"}}.dump());
+      set("REPRISE_WATCH_KILL", kill_json().dump());
     }
     for (const auto& word : words_in(request_.source, tree(), command_of(plan))) {
       const bool python = word == "python" || word == "python3";
       words.push_back(python && !request_.python.empty() ? request_.python : word);
     }
     return words;
+  }
+
+  Json kill_json() const {
+    Json kill = {{"step", *kill_}};
+    switch (request_.kill_moment) {
+      case KillMoment::kBetween:
+        kill["asynchronous"] = "complete";
+        break;
+      case KillMoment::kSaveBegins:
+        kill["phase"] = "save.begin";
+        break;
+      case KillMoment::kSaveWritten:
+        kill["phase"] = "save.written";
+        break;
+      case KillMoment::kAsynchronous:
+        kill["asynchronous"] = "during";
+        break;
+    }
+    return kill;
   }
 
   std::vector<std::string> command_of(const LifePlan& plan) const {
@@ -344,7 +363,7 @@ WatchOutcome run_watch(const WatchRequest& request, const WatchListener& listene
   return WatchRun(request, listener, interrupted).run();
 }
 
-std::optional<std::int64_t> choose_kill(const LifeRecording& uninterrupted) {
+std::optional<std::int64_t> choose_kill(const LifeRecording& uninterrupted, KillMoment moment) {
   std::int64_t last = 0;
   std::set<std::int64_t> saves;
   for (const auto& [rank, recording] : uninterrupted.ranks) {
@@ -355,9 +374,13 @@ std::optional<std::int64_t> choose_kill(const LifeRecording& uninterrupted) {
       if (tensors && save.step > 0) saves.insert(save.step);
     }
   }
+  const bool between = moment == KillMoment::kBetween;
+  // A kill in a save needs an earlier one to resume from.
+  const bool earlier = !between && moment != KillMoment::kSaveWritten;
+  if (earlier && !saves.empty()) saves.erase(saves.begin());
   for (const std::int64_t left : {2, 1}) {
     const auto after = saves.upper_bound(last - left);
-    if (after != saves.begin()) return *std::prev(after) + 1;
+    if (after != saves.begin()) return *std::prev(after) + (between ? 1 : 0);
   }
   return std::nullopt;
 }
@@ -376,7 +399,7 @@ WatchedLives read_lives(const std::string& folder) {
       lives.resumed.push_back(life_in(root, life_letter(i), plan));
     }
     if (fs::is_directory(root / kRepeatName)) lives.repeat = life_in(root, kRepeatName, plan);
-    lives.told_to_resume = plan.contains("resume") && !plan["resume"].empty();
+    lives.resume_words = plan.value("resume", std::vector<std::string>());
     if (plan.contains("kill") && plan["kill"].is_number()) {
       lives.kill = plan["kill"].get<std::int64_t>();
     }

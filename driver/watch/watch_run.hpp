@@ -12,6 +12,14 @@
 
 namespace reprise::driver {
 
+/// When a life is killed, at or after a step.
+enum class KillMoment : std::uint8_t {
+  kBetween,      ///< after the step, once asynchronous saves that were begun are complete
+  kSaveBegins,   ///< when a save was handed over and nothing is written
+  kSaveWritten,  ///< when a save is complete
+  kAsynchronous  ///< right after an asynchronous save began
+};
+
 struct WatchRequest {
   std::vector<std::string> command;
   /// Appended for lives that resume, or put in place of a word {resume} of the command.
@@ -19,6 +27,7 @@ struct WatchRequest {
   /// Step after which each killed life is killed, counted in that life; if empty, chosen from the
   /// saves of life A.
   std::optional<std::int64_t> kill;
+  KillMoment kill_moment = KillMoment::kBetween;
   std::size_t lives = 3;  ///< with life A
   bool every_step = false;
   std::vector<std::string> stand_ins;  ///< files of Python that are imported first
@@ -55,8 +64,9 @@ WatchOutcome run_watch(const WatchRequest& request, const WatchListener& listene
                        const std::function<bool()>& interrupted);
 
 /// Returns the step after which to kill a life: one after the last save of a tensor that leaves two
-/// steps, or one, to compare. Nothing if life A saves nothing, or only at its end.
-std::optional<std::int64_t> choose_kill(const LifeRecording& uninterrupted);
+/// steps, or one, to compare; for a kill in a save, the step of that save, which must not be the
+/// first. Nothing if life A has no such save.
+std::optional<std::int64_t> choose_kill(const LifeRecording& uninterrupted, KillMoment moment);
 
 /// Reads the lives that run_watch() recorded in a folder, or that were recorded by hand in its
 /// folders A, B, C and so on. Throws USAGE if there is no folder A.

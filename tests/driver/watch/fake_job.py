@@ -16,7 +16,8 @@ parser = argparse.ArgumentParser()
 parser.add_argument("--steps", type=int, default=12)
 parser.add_argument("--save-every", type=int, default=3)
 parser.add_argument("--out", default="ckpt")
-parser.add_argument("--resume", action="store_true")
+parser.add_argument("--resume", nargs="?", const="newest")
+parser.add_argument("--exit", type=int, default=0)
 parser.add_argument("--ranks", type=int, default=1)
 parser.add_argument("--defect", default="")
 args = parser.parse_args()
@@ -89,12 +90,22 @@ class Job:
         if args.defect != "random state not saved, no effect":
             leaves["random"] = "#object:" + tensor(list(self.random.getstate()[1]))[-16:]
         self.say("save", step=self.made, by="fake.save", path=shown, leaves=leaves)
+        if KILL.get("phase") == "save.begin" and self.made >= KILL["step"]:
+            self.die("save.begin")
         with open(path, "w") as file:
             json.dump(state, file)
         self.say("saved", step=self.made, path=shown)
+        if KILL.get("phase") == "save.written" and self.made >= KILL["step"]:
+            self.die("save.written")
+
+    def die(self, at):
+        self.say("killed", step=self.made, at=at)
+        os.kill(os.getpid(), signal.SIGKILL)
 
     def load(self):
         newest = [s for s in range(args.steps, 0, -1) if os.path.exists(self.path(s))]
+        if args.resume != "newest":
+            newest = [s for s in newest if args.resume in self.path(s)]
         if args.defect == "starts anew" or not newest:
             return
         if args.defect == "an older checkpoint":
@@ -173,9 +184,11 @@ class Job:
             )
             if self.step % args.save_every == 0:
                 self.save()
-            if KILL.get("step") == self.made and args.defect != "is not killed":
-                self.say("killed", step=self.made, at=f"step {self.made}")
-                os.kill(os.getpid(), signal.SIGKILL)
+            if KILL.get("step") == self.made and "phase" not in KILL and args.defect != "is not killed":
+                self.die(f"step {self.made}")
+            if args.exit and self.step == 11:
+                self.say("end", step=self.made, exit="exit", error=str(args.exit))
+                os._exit(args.exit)
         self.held("end", at="end")
         self.say("end", step=self.made, exit="returned", error="")
 

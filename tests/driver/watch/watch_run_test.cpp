@@ -177,6 +177,61 @@ TEST(WatchRun, kills_after_the_newest_save_that_leaves_steps_to_compare) {
   EXPECT_EQ(outcome.judgement.counts.random_states, (std::set<std::string>{"rng.python"}));
 }
 
+TEST(WatchRun, a_kill_in_a_save_leaves_the_one_before_it) {
+  for (const auto moment : {KillMoment::kSaveBegins, KillMoment::kSaveWritten}) {
+    const Desk desk;
+    WatchRequest request = desk.request({});
+    request.kill_moment = moment;
+    const WatchOutcome outcome = watch(request);
+    EXPECT_EQ(outcome.judgement.verdict, Verdict::kPass);
+    EXPECT_EQ(outcome.lives.kill, 9);
+    EXPECT_EQ(outcome.judgement.continues_from, moment == KillMoment::kSaveBegins ? 6 : 9);
+  }
+}
+
+TEST(WatchRun, a_kill_before_the_first_save_shows_nothing) {
+  const Desk desk;
+  WatchRequest request = desk.request({});
+  request.kill = 2;
+  const WatchJudgement judgement = watch(request).judgement;
+  EXPECT_EQ(judgement.verdict, Verdict::kInconclusive);
+  EXPECT_THAT(told(judgement),
+              testing::ElementsAre(HasSubstr("nothing was saved completely before the kill")));
+}
+
+TEST(WatchRun, an_older_save_may_be_chosen_by_name) {
+  const Desk desk;
+  WatchRequest request = desk.request({});
+  request.resume_words = {"--resume", "step6-"};
+  const WatchJudgement judgement = watch(request).judgement;
+  EXPECT_EQ(judgement.continues_from, 6);
+  EXPECT_EQ(judgement.verdict, Verdict::kPass);
+  EXPECT_THAT(told(judgement), testing::Contains(HasSubstr("as --resume-args says")));
+}
+
+TEST(WatchRun, a_planned_end_is_no_failure_if_the_resumed_life_ends_so_too) {
+  const Desk desk;
+  const WatchJudgement judgement = watch(desk.request({"--exit", "16"})).judgement;
+  EXPECT_EQ(judgement.verdict, Verdict::kPass) << testing::PrintToString(told(judgement));
+  EXPECT_TRUE(judgement.not_judged.contains("what follows exit code 16"));
+  const Desk other;
+  const WatchJudgement plain = watch(other.request({"--exit", "15"})).judgement;
+  EXPECT_EQ(plain.verdict, Verdict::kInconclusive);
+}
+
+TEST(WatchRun, records_of_different_digests_are_not_compared) {
+  const Desk desk;
+  watch(desk.request({}));
+  const fs::path records = desk.root() / "records";
+  for (const auto& entry : fs::directory_iterator(records / "C")) {
+    std::string text = text_of(entry.path());
+    text.replace(text.find("\"pid\""), 0, "\"digest\": \"other\", ");
+    std::ofstream(entry.path()) << text;
+  }
+  EXPECT_THAT(told(judge_watch(read_lives(records.string()))),
+              testing::ElementsAre(HasSubstr("life C: has digests by other, life A by ")));
+}
+
 TEST(WatchRun, says_so_if_life_a_saves_only_at_its_end) {
   const Desk desk;
   const auto found = told(watch(desk.request({"--save-every", "12"})).judgement);
