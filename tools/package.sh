@@ -152,7 +152,7 @@ package_glibc() {
   objdump -T "$@" 2>/dev/null | grep -oE 'GLIBC_2\.[0-9]+' | sort -uV | tail -n 1 | cut -d _ -f 2
 }
 
-# package_tarball NAME: the program, the catalogue, and the licence of each library in it.
+# package_tarball NAME: the program, the catalogue, the Python of `reprise watch`, and the licence of each library.
 package_tarball() {
   local name="$1" folder="$package_dir/$1"
   rm -rf "$folder"
@@ -161,6 +161,7 @@ package_tarball() {
     cp tools/package-readme.md "$folder/README.md" &&
     package_glibc "$folder/bin/reprise" >"$folder/glibc" || return 1
   find scenarios -name '*.yaml' ! -path 'scenarios/trainers/*' -exec cp --parents -t "$folder" {} +
+  find python/reprise -name '*.py' -exec cp --parents -t "$folder" {} +
   tar -C "$package_dir" --sort=name --owner=0 --group=0 --mtime="@$(tree_git log -1 --format=%ct)" \
     -czf "$package_dir/$name.tar.gz" "$name" && rm -r "$folder"
 }

@@ -33,13 +33,14 @@ std::vector<fs::path> site_packages(const fs::path& lib) {
 }  // namespace
 
 std::string find_hook(const std::string& executable, const std::string& package) {
-  const fs::path beside = fs::absolute(executable).parent_path();
   std::vector<fs::path> folders;
   if (!package.empty()) {
     folders = {fs::absolute(package), fs::absolute(package) / "reprise"};
   } else {
+    const fs::path beside = fs::absolute(executable).parent_path();
     folders = {beside / "../python/reprise", beside / "../../python/reprise"};  // tarball, tree
-    for (const auto& site : site_packages(beside / "../lib")) folders.push_back(site / "reprise");
+    for (const auto& site : site_packages((beside / "../lib").lexically_normal()))
+      folders.push_back(site / "reprise");
   }
   std::vector<std::string> tried;
   for (const auto& folder : folders) {

@@ -77,6 +77,24 @@ TEST_F(WatchVerb, shows_what_did_not_come_back_and_how_to_see_it_again) {
               HasSubstr("ema.shadow on ranks 0, 1: as in a new process"));
 }
 
+TEST_F(WatchVerb, writes_a_report_that_the_gate_accepts_if_it_passed_and_refuses_if_not) {
+  EXPECT_EQ(watch({"--resume-args=--resume", "--report", path("good")}).exit_code, 0);
+  EXPECT_EQ(watch({"--resume-args=--resume", "--report", path("bad")}, {"--defect", "data again"})
+                .exit_code,
+            1);
+  const auto gate = [&](const std::string& report, const std::string& option) {
+    return run_program(
+        {"gate", path(report), "--lane", "watch", "--allow-dirty", option, path("baseline.json")});
+  };
+  EXPECT_EQ(gate("bad", "--write-baseline").exit_code, 1);
+  const auto written = gate("good", "--write-baseline");
+  EXPECT_EQ(written.exit_code, 0) << written.all();
+  EXPECT_EQ(gate("good", "--baseline").exit_code, 0);
+  const auto refused = gate("bad", "--baseline");
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_THAT(refused.out, HasSubstr("takes the data of step 1 again"));
+}
+
 TEST_F(WatchVerb, keeps_records_that_are_judged_again) {
   EXPECT_EQ(watch({"--record", path("kept"), "--resume-args=--resume"}, {"--defect", "data again"})
                 .exit_code,
