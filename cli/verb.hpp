@@ -41,6 +41,7 @@ std::unique_ptr<Verb> make_reshard();
 std::unique_ptr<Verb> make_plan();
 std::unique_ptr<Verb> make_gate();
 std::unique_ptr<Verb> make_report();
+std::unique_ptr<Verb> make_merge();
 std::unique_ptr<Verb> make_compare_reports();
 std::unique_ptr<Verb> make_resume_proof();
 std::unique_ptr<Verb> make_watch();

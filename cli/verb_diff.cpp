@@ -182,10 +182,9 @@ class DiffVerb final : public Verb {
     }
     HostDevice device("host", 0);
     PosixClock clock;
-    ProgressLine progress(
-        console, clock, "diff",
-        quiet_ || json_ ? ProgressLine::Shown::kNever : ProgressLine::Shown::kIfTerminal,
-        ProgressUnit::kBytes);
+    ProgressLine progress(console, clock, "diff",
+                          quiet_ || json_ ? ProgressLine::Shown::kNever : ProgressLine::Shown::kYes,
+                          ProgressUnit::kBytes);
     return diff(left, right, device, options, progress);
   }
 

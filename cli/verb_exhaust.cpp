@@ -23,7 +23,7 @@ class ExhaustVerb final : public Verb {
     return "  reprise exhaust --jobs 2                     all pairs of layouts of 1 to 8 ranks\n"
            "  reprise exhaust --max-world 4                a quick look: layouts of 1 to 4 ranks\n"
            "  reprise exhaust --hsdp --jobs 2              also dp split into replicate x shard\n"
-           "  reprise exhaust --part 2/4 --report out      the second of four machines\n"
+           "  reprise exhaust --shard 2/4 --report out     the second of four machines\n"
            "  reprise exhaust --max-world 4 --mutant replica-zero-axis/tp    must turn red\n";
   }
   void declare(Options& options) override {
@@ -33,7 +33,8 @@ class ExhaustVerb final : public Verb {
         .text(sharding_, "--sharding", "NAME",
               "sharding of the optimizer's state in checkpoints; default: fully_reshardable")
         .flag(hsdp_, "--hsdp", "also split dp in every way into replicate x shard")
-        .text(part_, "--part", "I/N", "run only part I of N parts, for several machines")
+        .text(part_, "--shard,--part", "I/N",
+              "run only shard I of N, for several machines; 'reprise merge' joins their reports")
         .text(mutant_, "--mutant", "NAME", "switch on a historical defect")
         .number(jobs_, "--jobs", 1, "number of threads")
         .text(report_, "--report", "DIR",
@@ -82,7 +83,7 @@ class ExhaustVerb final : public Verb {
   driver::ExhaustResult run_all(driver::ExhaustRequest& request, const Console& console) const {
     PosixClock clock;
     ProgressLine line(console, clock, "exhaust",
-                      quiet_ ? ProgressLine::Shown::kNever : ProgressLine::Shown::kIfTerminal);
+                      quiet_ ? ProgressLine::Shown::kNever : ProgressLine::Shown::kYes);
     request.progress = [&line](const std::string& what, std::uint64_t done, std::uint64_t total) {
       line.advance(what, done, total);
     };

@@ -190,7 +190,7 @@ class ExploreVerb final : public Verb {
   driver::ExploreResult search(const Console& console) const {
     PosixClock clock;
     ProgressLine line(console, clock, "explore",
-                      quiet_ ? ProgressLine::Shown::kNever : ProgressLine::Shown::kIfTerminal);
+                      quiet_ ? ProgressLine::Shown::kNever : ProgressLine::Shown::kYes);
     driver::ExploreRequest request{.seed = seed()};
     const std::int64_t seconds_max = seconds_given();
     const bool timed = seconds_max > 0 && runs_ == 0;

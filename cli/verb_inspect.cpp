@@ -265,8 +265,7 @@ class InspectVerb final : public Verb {
   static void add_digests(const Catalog& catalog, const KeyFilter& filter,
                           driver::TensorDigest& digest, const Console& console, Table& table) {
     PosixClock clock;
-    ProgressLine line(console, clock, "inspect", ProgressLine::Shown::kIfTerminal,
-                      ProgressUnit::kBytes);
+    ProgressLine line(console, clock, "inspect", ProgressLine::Shown::kYes, ProgressUnit::kBytes);
     ByteProgress progress(line);
     const auto tensors = wanted(catalog, filter);
     for (const StoredTensor* tensor : tensors) progress.expect(bytes_of(*tensor));

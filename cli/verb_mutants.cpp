@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "cli/arguments/part_of_work.hpp"
 #include "cli/interrupts.hpp"
+#include "cli/output/progress_line.hpp"
 #include "cli/output/table.hpp"
 #include "cli/output/text_output.hpp"
 #include "cli/verb.hpp"
+#include "core/adapters/posix/posix_clock.hpp"
 #include "core/base/print.hpp"
 #include "driver/runs/mutant_matrix.hpp"
 #include "driver/runs/mutant_runs.hpp"
@@ -41,6 +44,9 @@ class MutantsVerb final : public Verb {
         .flag(list_, "--list",
               "list all mutants: the defect, what it needs, how it is caught, and its seam")
         .text(only_, "--only", "NAME", "run only this mutant")
+        .text(shard_, "--shard", "I/N",
+              "run only shard I of N of the mutants, for several machines; 'reprise merge' joins "
+              "their reports")
         .flag(matrix_, "--matrix",
               "run every mutant against every scenario, whether or not the scenario declares it; "
               "without --whole, against one row of each file, drawn by --seed")
@@ -71,6 +77,10 @@ class MutantsVerb final : public Verb {
       throw Error(Code::kUsage,
                   "--matrix is a separate run that writes --page and --report; leave out --list "
                   "and --json");
+    }
+    if (!shard_.empty() && (matrix_ || list_ || !only_.empty())) {
+      throw Error(Code::kUsage,
+                  "--shard shares all mutants: leave out --matrix, --list and --only");
     }
     if (list_) return list(console);
     return matrix_ ? run_matrix(console) : run_all(console);
@@ -103,6 +113,9 @@ class MutantsVerb final : public Verb {
     request.selection.paths = paths_;
     if (paths_.empty()) request.selection.paths.emplace_back("scenarios");
     request.only = only_;
+    const PartOfWork part = part_of_work(shard_);
+    request.shard = part.number;
+    request.shards = part.of;
     request.options = lane_options(console);
     request.jobs = static_cast<std::size_t>(jobs_);
     request.property_cases = static_cast<std::uint64_t>(cases_);
@@ -110,10 +123,12 @@ class MutantsVerb final : public Verb {
       driver::require_writable(report_);
       driver::report_to_add_to(report_, reports::ReportLane::kSim);  // refused before the work
     }
-    const bool shows_progress = console.err_is_terminal && !quiet_;
+    PosixClock clock;
+    ProgressLine line(console, clock, "mutants",
+                      quiet_ ? ProgressLine::Shown::kNever : ProgressLine::Shown::kYes);
     auto outcomes = driver::run_mutants(
         request, [&](std::size_t done, std::size_t total, const std::string& what) {
-          if (shows_progress) console.err << fmt::format("[{}/{}] {}\n", done + 1, total, what);
+          line.advance(what, done, total);
         });
     // If the command line names scenario files, only the mutants that these files declare are
     // tried, and all other mutants are dropped here. Without file names, all mutants are kept: the
@@ -155,10 +170,12 @@ class MutantsVerb final : public Verb {
       driver::require_writable(report_);
       driver::report_to_add_to(report_, reports::ReportLane::kSim);  // refused before the work
     }
-    const bool shows_progress = console.err_is_terminal && !quiet_;
+    PosixClock clock;
+    ProgressLine line(console, clock, "mutants",
+                      quiet_ ? ProgressLine::Shown::kNever : ProgressLine::Shown::kYes);
     const driver::MatrixRun made = driver::run_matrix(
         request, [&](std::size_t done, std::size_t total, const std::string& what) {
-          if (shows_progress) console.err << fmt::format("[{}/{}] {}\n", done + 1, total, what);
+          line.advance(what, done, total);
         });
     const reports::Matrix& matrix = made.matrix;
     print_matrix(console, matrix);
@@ -347,6 +364,8 @@ class MutantsVerb final : public Verb {
     if (report_.empty()) return;
     reports::Report report = driver::report_to_add_to(report_, reports::ReportLane::kSim);
     report.mutants = results;
+    const PartOfWork part = part_of_work(shard_);
+    put_shard(report, {"mutants", part.number, part.of, sim::mutants().size()});
     report.verdict = overall(report);
     driver::write_report(report, report_);
   }
@@ -394,6 +413,7 @@ class MutantsVerb final : public Verb {
   bool whole_ = false;
   std::string page_;
   std::string only_;
+  std::string shard_;
   std::string json_;
   std::string report_;
   std::int64_t seed_ = 1;

@@ -2,9 +2,12 @@
 
 #include <mutex>
 
+#include "cli/arguments/part_of_work.hpp"
 #include "cli/interrupts.hpp"
+#include "cli/output/progress_line.hpp"
 #include "cli/output/table.hpp"
 #include "cli/verb.hpp"
+#include "core/adapters/posix/posix_clock.hpp"
 #include "core/base/print.hpp"
 #include "driver/language/scenario_writer.hpp"
 #include "driver/record/build_info.hpp"
@@ -35,6 +38,9 @@ class PropertiesVerb final : public Verb {
         .number(cases_, "--cases", 1,
                 "number of cases of each property; default: a number per property")
         .number(seed_, "--seed", 0, "seed of the cases; default: derived from the commit")
+        .text(shard_, "--shard", "I/N",
+              "check only shard I of N of the properties, for several machines; 'reprise merge' "
+              "joins their reports")
         .number(jobs_, "--jobs", 1, "number of properties to run in parallel")
         .text(out_, "--out", "DIR", "write the smallest failing case there, as a scenario file")
         .text(report_, "--report", "DIR",
@@ -44,8 +50,11 @@ class PropertiesVerb final : public Verb {
   }
 
   ExitCode run(const Console& console) override {
-    const auto chosen = chosen_properties();
+    auto chosen = chosen_properties();
     if (list_) return list(chosen, console);
+    const PartOfWork part = part_of_work(shard_);
+    const reports::Shard shard = {"properties", part.number, part.of, chosen.size()};
+    part.keep_own(chosen);
     const Interrupts interrupts;
     reports::Report report;
     if (!report_.empty()) {
@@ -60,6 +69,7 @@ class PropertiesVerb final : public Verb {
       console.out << "\ninterrupted: " << counted(untried, "case") << " not tried\n"
                   << left_as_it_was(report_);
     } else if (!report_.empty()) {
+      put_shard(report, shard);
       write(runs, report);
     }
     for (const auto& run : runs) {
@@ -99,11 +109,15 @@ class PropertiesVerb final : public Verb {
                                           : driver::seed_of_commit(build_info().commit);
     std::vector<driver::PropertyRun> runs(chosen.size());
     std::mutex mutex;
+    std::size_t begun = 0;
+    PosixClock clock;
+    ProgressLine line(console, clock, "properties",
+                      quiet_ ? ProgressLine::Shown::kNever : ProgressLine::Shown::kYes);
     driver::run_jobs(chosen.size(), static_cast<std::size_t>(jobs_), [&](std::size_t i) {
       const driver::Property& property = *chosen[i];
-      if (console.err_is_terminal && !quiet_ && !Interrupts::came()) {
+      {
         const std::lock_guard lock(mutex);
-        console.err << fmt::format("[{}/{}] {}\n", i + 1, chosen.size(), property.name);
+        line.advance(property.name, begun++, chosen.size());
       }
       runs[i] = driver::run_property(
           property, {.seed = seed,
@@ -154,6 +168,7 @@ class PropertiesVerb final : public Verb {
   std::int64_t jobs_ = 1;
   std::string out_;
   std::string report_;
+  std::string shard_;
   bool quiet_ = false;
 };
 

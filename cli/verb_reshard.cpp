@@ -172,10 +172,9 @@ class ReshardVerb final : public Verb {
     ThreadTasks tasks(1);
     PosixClock clock;
     NoTrace trace;
-    ProgressLine progress(
-        console, clock, "reshard",
-        quiet_ || json_ ? ProgressLine::Shown::kNever : ProgressLine::Shown::kIfTerminal,
-        ProgressUnit::kBytes);
+    ProgressLine progress(console, clock, "reshard",
+                          quiet_ || json_ ? ProgressLine::Shown::kNever : ProgressLine::Shown::kYes,
+                          ProgressUnit::kBytes);
     UntilInterrupted until(progress);
     CommitTarget target{to.path};
     target.replace = force_;

@@ -7,6 +7,8 @@
 #include <optional>
 #include <vector>
 
+#include "cli/arguments/part_of_work.hpp"
+#include "cli/arguments/report_argument.hpp"
 #include "cli/interrupts.hpp"
 #include "cli/output/progress_line.hpp"
 #include "cli/output/run_text.hpp"
@@ -47,13 +49,21 @@ class RunVerb final : public Verb {
            "  reprise run scenarios -k 'ep2 and not mimo' --not-tag gpu-shared\n"
            "  reprise run mine --dry-run                       check files, say what would run\n"
            "  reprise run mine --keep-going                    run the files without mistakes\n"
+           "  reprise run --last-failed out -x                 what did not pass in the report "
+           "there\n"
+           "  reprise run scenarios --shard 2/4 --report out   the second of four machines\n"
            "  reprise run 'scenarios/commit/fall-back.yaml[step=2]'   these rows of a table\n"
            "  reprise run scenarios/mimo/layouts.yaml --no-load-optim --save out\n"
            "  reprise run scenarios/mimo/layouts.yaml --load out    continue from there\n"
            "  reprise run scenarios --mutant floor-vs-ceil-chunk     must turn red\n";
   }
   void declare(Options& options) override {
-    options.positional(paths_, "PATH", "scenario files or folders")
+    options.optional_positional(paths_, "PATH", "scenario files or folders")
+        .text(last_failed_, "--last-failed", "REPORT",
+              "in place of PATH: run the scenarios that did not pass in that report")
+        .text(shard_, "--shard", "I/N",
+              "run only shard I of N, for several machines; 'reprise merge' joins their reports")
+        .flag(exit_first_, "-x,--exit-first", "begin no further scenario once one did not pass")
         .text(lane_, "--lane", "sim|mpi|gpu|program",
               "where scenarios run; default: sim; program runs those with trainers")
         .text(tag_, "--tag", "NAME", "run only scenarios with this tag")
@@ -118,6 +128,13 @@ class RunVerb final : public Verb {
   }
 
   ExitCode run(const Console& console) override {
+    if (!last_failed_.empty()) {
+      take_last_failed(console);
+      if (paths_.empty()) {
+        console.out << "nothing to run: all scenarios of " << last_failed_ << " passed\n";
+        return ExitCode::kInconclusive;
+      }
+    }
     driver::RunRequest request = checked_request(console);
     const Interrupts interrupts;
     if (heap_seed_ > 0) driver::shake_heap(static_cast<std::uint64_t>(heap_seed_));
@@ -144,6 +161,8 @@ class RunVerb final : public Verb {
     request.interrupted = [&interrupts] { return interrupts.came(); };
     auto report = run_with_status(console, scenarios, request);
     driver::add_unreadable(catalogue.unreadable, report);
+    put_shard(report,
+              {"scenarios", request.selection.shard, request.selection.shards, catalogue.whole});
     if (options_.any()) {
       const std::string said = driver::to_string(options_);
       report.not_claimed.push_back("the scenarios as they are written: overridden by " + said);
@@ -192,7 +211,7 @@ class RunVerb final : public Verb {
                                   const driver::RunRequest& request) {
     PosixClock clock;
     ProgressLine line(console, clock, "run",
-                      quiet_ ? ProgressLine::Shown::kNever : ProgressLine::Shown::kIfTerminal);
+                      quiet_ ? ProgressLine::Shown::kNever : ProgressLine::Shown::kYes);
     const std::uint64_t start = clock.now_ns();
     reports::Report report =
         driver::run_these(scenarios, request, [&](const driver::RunProgress& progress) {
@@ -233,8 +252,25 @@ class RunVerb final : public Verb {
     console.out << "left on disk: " << (left.empty() ? "nothing" : join(left, "; ")) << '\n';
   }
 
+  /// Takes the scenarios that did not pass in the report as those to run.
+  void take_last_failed(const Console& console) {
+    if (!paths_.empty()) {
+      throw Error(Code::kUsage, "--last-failed says what to run: leave out " + paths_.front());
+    }
+    for (const auto& result : read_report(last_failed_, console.err).report.scenarios) {
+      if (result.verdict == reports::Verdict::kPass) continue;
+      const auto row = result.name.find('[');
+      paths_.push_back(result.file + (row == std::string::npos ? "" : result.name.substr(row)));
+    }
+  }
+
   driver::RunRequest checked_request(const Console& console) const {
+    if (paths_.empty()) {
+      throw Error(Code::kUsage,
+                  "name scenario files or folders, or a report with --last-failed REPORT");
+    }
     driver::RunRequest request;
+    const PartOfWork part = part_of_work(shard_);
     request.lane = driver::lane_named(lane_);
     request.selection = {paths_,
                          tag_,
@@ -243,7 +279,9 @@ class RunVerb final : public Verb {
                          trainers_,
                          request.lane == driver::LaneKind::kProgram,
                          names_,
-                         not_tags_};
+                         not_tags_,
+                         part.number,
+                         part.of};
     require_options_of(request.lane);
     require_trace_of(request.lane);
     if (double_ && options_.any()) {
@@ -253,6 +291,7 @@ class RunVerb final : public Verb {
     }
     request.jobs = static_cast<std::size_t>(jobs_);
     request.timelines = !report_.empty();
+    request.exit_first = exit_first_;
     request.options = {.seed = static_cast<std::uint64_t>(seed_),
                        .mutant = mutant_,
                        .keep = keep_,
@@ -403,6 +442,9 @@ class RunVerb final : public Verb {
   }
 
   std::vector<std::string> paths_;
+  std::string last_failed_;
+  std::string shard_;
+  bool exit_first_ = false;
   std::string lane_ = "sim";
   std::string launcher_ = "mpirun";
   std::string python_;

@@ -138,10 +138,9 @@ class VerifyVerb final : public Verb {
   VerifyReport examine(const std::string& path, const Console& console) const {
     const StoredPath stored = stored_path(path);
     PosixClock clock;
-    ProgressLine progress(
-        console, clock, "verify",
-        quiet_ || json_ ? ProgressLine::Shown::kNever : ProgressLine::Shown::kIfTerminal,
-        ProgressUnit::kBytes);
+    ProgressLine progress(console, clock, "verify",
+                          quiet_ || json_ ? ProgressLine::Shown::kNever : ProgressLine::Shown::kYes,
+                          ProgressUnit::kBytes);
     return verify(*stored.store, stored.path,
                   skip_payload_ ? PayloadCheck::kSkip : PayloadCheck::kRead, progress);
   }

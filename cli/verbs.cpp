@@ -18,6 +18,7 @@ Verbs all_verbs() {
   verbs.push_back(make_plan());
   verbs.push_back(make_gate());
   verbs.push_back(make_report());
+  verbs.push_back(make_merge());
   verbs.push_back(make_compare_reports());
   verbs.push_back(make_resume_proof());
   verbs.push_back(make_watch());

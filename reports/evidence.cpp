@@ -384,6 +384,13 @@ void weigh_determinism(const Report& report, std::vector<Refusal>& refusals) {
        "find the source of nondeterminism: equal seeds must give equal event hashes"});
 }
 
+void weigh_shards(const Report& report, std::vector<Refusal>& refusals) {
+  for (const auto& shard : report.shards) {
+    refusals.push_back({"", "shards", text_of(shard),
+                        "merge the reports of all shards: reprise merge REPORT... --report DIR"});
+  }
+}
+
 Refusal refusal_of_mutant(const Report& report) {
   return {"", "mutant", "the run was made with the mutant " + report.mutant + " switched on",
           "run the lane again without --mutant"};
@@ -437,6 +444,7 @@ std::vector<Refusal> weigh(const Report& report) {
   if (!(report.seconds >= 0 && report.seconds <= kSecondsMax)) {
     refusals.push_back({"", "seconds", "is not a time that a run can take", kWriteAgain});
   }
+  weigh_shards(report, refusals);
   weigh_scenarios(report, refusals);
   weigh_plan(report, refusals);
   weigh_properties(report, refusals);

@@ -81,17 +81,22 @@ class Suite {
             text);
   }
   /// Says that something kept the test from coming to a verdict.
-  void error(pugi::xml_node test, const std::string& type, const std::string& reason) {
+  void error(pugi::xml_node test, const std::string& type, const std::string& reason,
+             const std::string& text = {}) {
     ++errors_;
-    explain(test.append_child("error"), type, reason, "");
+    explain(test.append_child("error"), type, reason, text);
   }
-  void skip(pugi::xml_node test, Verdict verdict, const std::string& reason,
-            const std::string& text = {}) {
+  /// An inconclusive test is an error: servers count what is skipped as if it had passed.
+  void inconclusive(pugi::xml_node test, const std::string& code, const std::string& reason,
+                    const std::string& text = {}) {
+    const std::string verdict = name_of(Verdict::kInconclusive);
+    error(test, code.empty() ? verdict : code, verdict + ": " + reason, text);
+  }
+  void skip(pugi::xml_node test, const std::string& reason) {
     ++skipped_;
-    texts_ += text.empty() ? 1 : 2;
-    auto skipped = test.append_child("skipped");
-    set(skipped, "message", cut_for_xml(name_of(verdict) + ": " + reason, text_max_));
-    if (!text.empty()) write(skipped, text);
+    ++texts_;
+    const std::string text = name_of(Verdict::kNotRun) + ": " + reason;
+    set(test.append_child("skipped"), "message", cut_for_xml(text, text_max_));
   }
   /// Adds a text to a test that passed.
   void note(pugi::xml_node test, const std::string& text) {
@@ -134,59 +139,66 @@ std::string type_of(const ScenarioResult& result, ReportLane lane) {
   return result.code.empty() && lane == ReportLane::kFiles ? "different" : result.code;
 }
 
-/// Returns what is known of a scenario beside its reason: a line for each field, for each further
-/// finding and for each earlier try, and last the command line that shows it again.
-std::string details_of(const ScenarioResult& result) {
-  std::string text;
-  for (const auto& [name, value] : fields_of(result)) text += name + ": " + value + "\n";
-  return text + result.replay;
+/// Returns the group of a test as servers show it, with dots, such as "reprise.placements" for the
+/// scenario "placements/tp2[k=a/b]".
+std::string group_of(std::string_view scenario) {
+  const std::string_view path = scenario.substr(0, scenario.find('['));
+  const auto end = path.rfind('/');
+  std::string group = "reprise";
+  if (end == std::string_view::npos) return group;
+  group += "." + std::string(path.substr(0, end));
+  std::replace(group.begin(), group.end(), '/', '.');
+  return group;
 }
 
 void add_scenario(const ScenarioResult& result, ReportLane lane, Suite& suite) {
-  const auto test = suite.add(result.file, result.name, result.seconds);
+  const std::string group = lane == ReportLane::kFiles ? "reprise.files" : group_of(result.name);
+  const auto test = suite.add(group, result.name, result.seconds);
   if (is_unreadable(result)) {
     suite.error(test, result.code, result.reason);
   } else if (result.verdict == Verdict::kFail) {
-    suite.fail(test, type_of(result, lane), result.reason, details_of(result));
+    suite.fail(test, type_of(result, lane), result.reason, to_block(result));
   } else if (result.verdict == Verdict::kInconclusive) {
-    suite.skip(test, result.verdict, result.reason, details_of(result));
+    suite.inconclusive(test, result.code, result.reason, to_block(result));
   } else if (result.verdict != Verdict::kPass) {
-    suite.skip(test, result.verdict, result.reason);
+    suite.skip(test, result.reason);
   } else if (!result.earlier_tries.empty()) {
-    suite.note(test, details_of(result));
+    suite.note(test, to_block(result));
   }
 }
 
 void add_property(const PropertyResult& property, Suite& suite) {
-  const auto test = suite.add("properties", property.name);
+  const auto test = suite.add("reprise.properties", property.name);
   const std::string reason =
       std::to_string(property.cases) + " cases, seed " + std::to_string(property.seed);
   if (property.verdict == Verdict::kFail) {
     suite.fail(test, "", reason, property.counterexample.value_or(""));
+  } else if (property.verdict == Verdict::kInconclusive) {
+    suite.inconclusive(test, "", reason);
   } else if (property.verdict != Verdict::kPass) {
-    suite.skip(test, property.verdict, reason);
+    suite.skip(test, reason);
   }
 }
 
 void add_exhaustive(const Exhaustive& exhaustive, Suite& suite) {
   double seconds = 0;
   for (const auto& part : exhaustive.parts) seconds += part.seconds;
-  const auto test = suite.add("exhaustive", exhaustive.space(), seconds);
+  const auto test = suite.add("reprise.exhaustive", exhaustive.space(), seconds);
   const auto flaws = flaws_of(exhaustive);
   if (flaws.empty()) return;
   if (is_wrong(exhaustive)) {
     suite.fail(test, "", flaws.front(), join(flaws, "\n"));
   } else {
-    suite.skip(test, Verdict::kInconclusive, flaws.front());
+    suite.inconclusive(test, "", flaws.front());
   }
 }
 
 void add_matrix(const Matrix& matrix, Suite& suite) {
   for (const auto& row : matrix.rows) {
-    const auto test = suite.add("matrix", row.mutant);
+    const auto test = suite.add("reprise.matrix", row.mutant);
     if (row.is_caught()) continue;
     if (row.is_unreached()) {
-      suite.skip(test, Verdict::kInconclusive, "not reached: no scenario called it");
+      suite.inconclusive(test, "", "not reached: no scenario called it");
     } else {
       suite.fail(test, std::string(reprise::name_of(judged::kMutantSurvived)),
                  "survived every scenario that called it", "");
@@ -195,20 +207,20 @@ void add_matrix(const Matrix& matrix, Suite& suite) {
 }
 
 void add_coverage(const Coverage& coverage, Suite& suite) {
-  const auto test = suite.add("explore", "timelines");
+  const auto test = suite.add("reprise.explore", "timelines");
   const auto flaws = flaws_of(coverage);
   if (flaws.empty()) return;
   if (has_findings(coverage)) {
     suite.fail(test, "", flaws.front(), join(flaws, "\n"));
   } else {
-    suite.skip(test, Verdict::kInconclusive, flaws.front());
+    suite.inconclusive(test, "", flaws.front());
   }
 }
 
 void add_mutants(const std::vector<MutantResult>& mutants, Suite& suite) {
   const MutantsFinding finding = judge_mutants(mutants);
   for (const auto& mutant : mutants) {
-    const auto test = suite.add("mutants", mutant.name);
+    const auto test = suite.add("reprise.mutants", mutant.name);
     if (!mutant.caught) suite.fail(test, finding.code, finding.reason, mutant.defect);
   }
 }
@@ -217,7 +229,7 @@ void add_mutants(const std::vector<MutantResult>& mutants, Suite& suite) {
 void add_course(const Report& report, Suite& suite) {
   const std::uint64_t doubled = runs_doubled(report);
   if (doubled > 0) {
-    const auto test = suite.add("determinism", "doubled runs");
+    const auto test = suite.add("reprise.determinism", "doubled runs");
     const std::uint64_t mismatches = determinism_mismatches(report);
     if (mismatches > 0) {
       suite.fail(test, std::string(reprise::name_of(judged::kNotDeterministic)),
@@ -227,7 +239,7 @@ void add_course(const Report& report, Suite& suite) {
     }
   }
   if (report.interrupted) {
-    suite.error(suite.add("run", "to its end"), "interrupted", "the run was interrupted");
+    suite.error(suite.add("reprise.run", "to its end"), "interrupted", "the run was interrupted");
   }
 }
 

@@ -263,6 +263,10 @@ Json to_json_value(const Exhaustive& exhaustive) {
           {"parts", array_of(exhaustive.parts, to_json_value)}};
 }
 
+Json to_json_value(const Shard& shard) {
+  return {{"work", shard.work}, {"number", shard.number}, {"of", shard.of}, {"whole", shard.whole}};
+}
+
 Json to_json_value(const Mark& mark) { return {{"name", mark.name}, {"count", mark.count}}; }
 
 Json to_json_value(const CurvePoint& point) {
@@ -462,7 +466,7 @@ std::string to_json(const Report& report) {
   const auto run =
       std::count_if(report.scenarios.begin(), report.scenarios.end(),
                     [](const auto& result) { return result.verdict != Verdict::kNotRun; });
-  const Json document = {
+  Json document = {
       {"schema_version", kSchemaVersion},
       {"policy", nullptr},
       {"project",
@@ -497,6 +501,7 @@ std::string to_json(const Report& report) {
       {"determinism",
        {{"runs_doubled", runs_doubled(report)}, {"mismatches", determinism_mismatches(report)}}},
       {"not_claimed", report.not_claimed}};
+  if (!report.shards.empty()) document["shards"] = array_of(report.shards, to_json_value);
   return text_of(document);
 }
 

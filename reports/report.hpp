@@ -15,6 +15,7 @@
 #include "reports/exhaustive.hpp"
 #include "reports/failure.hpp"
 #include "reports/matrix.hpp"
+#include "reports/shards.hpp"
 
 namespace reprise::reports {
 
@@ -205,6 +206,9 @@ struct MutantResult {
 
 /// Reason of the scenarios that were not run because a signal ended the run.
 inline constexpr const char* kNotRunInterrupted = "the run was interrupted";
+/// Reason of the scenarios that were not run because another one did not pass before.
+inline constexpr const char* kNotRunAfterFailure =
+    "an earlier scenario did not pass (--exit-first)";
 
 struct Skipped {
   std::string scenario;
@@ -244,6 +248,7 @@ struct Report {
   std::optional<Matrix> matrix = {};        ///< empty if no matrix of mutants was made
   std::vector<Exhaustive> exhaustive = {};  ///< one per space of layouts whose pairs were tried
   std::optional<Coverage> coverage = {};    ///< empty if no random timelines were searched
+  std::vector<Shard> shards = {};           ///< empty if the report shows the whole of its work
   std::vector<std::string> not_claimed;
 };
 

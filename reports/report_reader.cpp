@@ -393,6 +393,13 @@ ExhaustivePart part_at(const JsonField& node) {
   return part;
 }
 
+Shard shard_at(const JsonField& node) {
+  return {.work = node.at("work").text(),
+          .number = node.at("number").count(),
+          .of = node.at("of").count(),
+          .whole = node.at("whole").count()};
+}
+
 Mark mark_at(const JsonField& node) {
   return {.name = node.at("name").text(), .count = node.at("count").count()};
 }
@@ -552,24 +559,26 @@ Report parse_report(const std::string& text, const std::string& file) {
   const JsonField root(document, file, "");
   check_version(root.at("schema_version"));
   const JsonField lanes = root.at("lanes");
-  Report report{.project = project_at(root.at("project")),
-                .lane = lane_at(root.at("lane")),
-                .machine = machine_at(root.at("machine")),
-                .started = root.at("started").text(),
-                .seconds = root.at("seconds").number(),
-                .mutant = root.at("mutant").text(),
-                .seed = root.at("seed").count(),
-                .interrupted = root.at("interrupted").flag(),
-                .verdict = verdict_at(root.at("verdict")),
-                .scenarios = all_of(root.at("scenarios"), scenario_at),
-                .planned = lanes.at("planned").count(),
-                .skipped = all_of(lanes.at("skipped"), skipped_at),
-                .properties = all_of(root.at("properties"), property_at),
-                .mutants = all_of(root.at("mutants"), mutant_at),
-                .matrix = matrix_at(root),
-                .exhaustive = exhaustive_at(root),
-                .coverage = coverage_at(root),
-                .not_claimed = root.at("not_claimed").texts()};
+  Report report{
+      .project = project_at(root.at("project")),
+      .lane = lane_at(root.at("lane")),
+      .machine = machine_at(root.at("machine")),
+      .started = root.at("started").text(),
+      .seconds = root.at("seconds").number(),
+      .mutant = root.at("mutant").text(),
+      .seed = root.at("seed").count(),
+      .interrupted = root.at("interrupted").flag(),
+      .verdict = verdict_at(root.at("verdict")),
+      .scenarios = all_of(root.at("scenarios"), scenario_at),
+      .planned = lanes.at("planned").count(),
+      .skipped = all_of(lanes.at("skipped"), skipped_at),
+      .properties = all_of(root.at("properties"), property_at),
+      .mutants = all_of(root.at("mutants"), mutant_at),
+      .matrix = matrix_at(root),
+      .exhaustive = exhaustive_at(root),
+      .coverage = coverage_at(root),
+      .shards = root.has("shards") ? all_of(root.at("shards"), shard_at) : std::vector<Shard>{},
+      .not_claimed = root.at("not_claimed").texts()};
   check_count(lanes.at("run"),
               static_cast<std::uint64_t>(std::ranges::count_if(report.scenarios, ran)), "ran");
   check_doubled(root, report);

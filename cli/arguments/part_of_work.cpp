@@ -23,7 +23,7 @@ PartOfWork part_of_work(const std::string& text) {
     good = of.ec == std::errc() && of.ptr == end;
   }
   if (good && part.number >= 1 && part.number <= part.of && part.of <= kPartsOfWorkMax) return part;
-  throw Error(Code::kUsage, "--part is '" + text +
+  throw Error(Code::kUsage, "--shard is '" + text +
                                 "'; write it as I/N, such as 2/4 for the second of four parts");
 }
 

@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::uint64_t kFirstNs = 1'000'000'000;
 constexpr std::uint64_t kEveryNs = 100'000'000;
+constexpr std::uint64_t kLogEveryNs = 60'000'000'000;
 constexpr std::string_view kClear = "\r\x1b[K";
 constexpr std::size_t kColumnsMax = 79;  // a full line would wrap on a terminal of 80 columns
 
@@ -53,30 +54,38 @@ ProgressLine::ProgressLine(const Console& console, Clock& clock, std::string_vie
     : out_(*console.terminal),
       clock_(clock),
       verb_(verb),
-      enabled_(console.err_is_terminal && shown == Shown::kIfTerminal),
+      enabled_(shown == Shown::kYes),
+      terminal_(console.err_is_terminal),
       unit_(unit),
       start_ns_(clock.now_ns()),
-      next_ns_(start_ns_ + kFirstNs) {}
+      next_ns_(start_ns_ + (terminal_ ? kFirstNs : kLogEveryNs)) {}
 
 ProgressLine::~ProgressLine() {
-  if (drawn_) out_ << kClear << std::flush;
+  if (drawn_ && terminal_) out_ << kClear << std::flush;
 }
 
 void ProgressLine::advance(std::string_view what, std::uint64_t done, std::uint64_t total) {
   if (!due()) return;
-  out_ << kClear << progress_text(verb_, {what, done, total, clock_.now_ns() - start_ns_}, unit_)
-       << std::flush;
+  put(progress_text(verb_, {what, done, total, clock_.now_ns() - start_ns_}, unit_));
 }
 
 void ProgressLine::show(std::string_view text) {
-  if (due()) out_ << kClear << verb_ << ' ' << text << std::flush;
+  if (due()) put(std::string(verb_) + ' ' + std::string(text));
 }
 
 bool ProgressLine::due() {
   if (!enabled_ || clock_.now_ns() < next_ns_) return false;
-  next_ns_ = clock_.now_ns() + kEveryNs;
+  next_ns_ = clock_.now_ns() + (terminal_ ? kEveryNs : kLogEveryNs);
   drawn_ = true;
   return true;
+}
+
+void ProgressLine::put(const std::string& line) {
+  if (terminal_) {
+    out_ << kClear << line << std::flush;
+  } else {
+    out_ << line << std::endl;
+  }
 }
 
 }  // namespace reprise::cli

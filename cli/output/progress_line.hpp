@@ -1,6 +1,6 @@
 #pragma once
-// Shows the progress of a long operation as one line on stderr. The line appears only after the
-// first second, and only on a terminal.
+// Shows the progress of a long operation on stderr: on a terminal as one line, which appears after
+// the first second; elsewhere, such as in the log of a CI, as a line a minute.
 
 #include <cstdint>
 #include <ostream>
@@ -31,7 +31,7 @@ std::string progress_text(std::string_view verb, const ProgressState& state, Pro
 
 class ProgressLine final : public Progress {
  public:
-  enum class Shown : std::uint8_t { kIfTerminal, kNever };
+  enum class Shown : std::uint8_t { kYes, kNever };
 
   ProgressLine(const Console& console, Clock& clock, std::string_view verb, Shown shown,
                ProgressUnit unit = ProgressUnit::kItems);
@@ -47,11 +47,13 @@ class ProgressLine final : public Progress {
  private:
   /// True if the line is to be drawn now.
   bool due();
+  void put(const std::string& line);
 
   std::ostream& out_;
   Clock& clock_;
   std::string_view verb_;
   bool enabled_;
+  bool terminal_;
   ProgressUnit unit_;
   bool drawn_ = false;
   std::uint64_t start_ns_;

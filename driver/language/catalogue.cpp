@@ -170,6 +170,22 @@ void refuse_equal_names(const std::vector<Scenario>& scenarios) {
   }
 }
 
+/// Throws USAGE if there is less than one scenario for each shard.
+void select_shard(const Selection& selection, Catalogue& catalogue) {
+  auto& scenarios = catalogue.scenarios;
+  catalogue.whole = scenarios.size();
+  if (selection.shard > scenarios.size() && !scenarios.empty()) {
+    throw Error(Code::kUsage, "shard " + std::to_string(selection.shard) + " of " +
+                                  std::to_string(selection.shards) + " is empty: there are only " +
+                                  std::to_string(scenarios.size()) +
+                                  " scenarios; use fewer shards");
+  }
+  std::size_t index = 0;
+  std::erase_if(scenarios, [&](const Scenario& /*scenario*/) {
+    return index++ % selection.shards != selection.shard - 1;
+  });
+}
+
 }  // namespace
 
 std::string name_of_file(std::string_view file) {
@@ -257,6 +273,7 @@ Catalogue read_files(const Selection& selection) {
   }
   select_kind(selection.programs, catalogue);
   select_by_tags(selection, catalogue);
+  select_shard(selection, catalogue);
   return catalogue;
 }
 

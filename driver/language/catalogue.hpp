@@ -39,6 +39,9 @@ struct Selection {
   bool programs = false;           ///< true for the scenarios of trainers, false for all others
   std::string names = {};          ///< NameExpression that names must satisfy; empty for all
   std::vector<std::string> not_tags = {};  ///< leaves out scenarios with one of these tags
+  /// Of what is selected so far, only every `shards`-th scenario, from number `shard` on.
+  std::size_t shard = 1;
+  std::size_t shards = 1;
 };
 
 /// A file in which no scenario can be read.
@@ -57,6 +60,7 @@ struct Catalogue {
   std::vector<Scenario> scenarios;         ///< those that are selected, in file order
   std::vector<UnreadableFile> unreadable;  ///< in file order
   std::size_t files = 0;                   ///< number of files, readable or not
+  std::size_t whole = 0;                   ///< number of scenarios that all shards select
   /// Number of scenarios by tag, in all readable files, selected or not. Scenarios of trainers
   /// count only if the selection is of programs, and others only if it is not.
   std::map<std::string, std::size_t> tags = {};

@@ -31,6 +31,11 @@ std::vector<std::string> command_of(const RunRequest& request, const std::string
     words.insert(words.end(), {"--tag", request.selection.tag});
   }
   for (const auto& tag : request.selection.not_tags) words.insert(words.end(), {"--not-tag", tag});
+  const std::size_t shards = request.selection.shards;
+  if (shards > 1) {
+    words.insert(words.end(), {"--shard", std::to_string(request.selection.shard) + "/" +
+                                              std::to_string(shards)});
+  }
   // In one word, because an expression may begin with a dash.
   if (!request.selection.names.empty()) words.push_back("--names=" + request.selection.names);
   words.emplace_back("--keep-going");  // this process has read the same files, and said what is bad

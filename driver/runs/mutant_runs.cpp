@@ -44,17 +44,27 @@ struct PlannedRun {
   std::optional<ScenarioRun> run = {};  ///< empty if an interruption came first
 };
 
+/// Returns the mutants of the request, in registry order.
+std::vector<const sim::Mutant*> wanted_mutants(const MutantRequest& request) {
+  std::vector<const sim::Mutant*> wanted;
+  std::size_t index = 0;
+  for (const auto& mutant : sim::mutants()) {
+    const bool own = index++ % request.shards == request.shard - 1;
+    if (own && (request.only.empty() || mutant.name == request.only)) wanted.push_back(&mutant);
+  }
+  return wanted;
+}
+
 std::vector<PlannedRun> planned_runs(const std::vector<Scenario>& scenarios,
-                                     const std::string& only) {
+                                     const std::vector<const sim::Mutant*>& mutants) {
   std::vector<PlannedRun> runs;
   for (std::size_t i = 0; i < scenarios.size(); ++i) {
     const std::size_t before = runs.size();
-    for (const auto& mutant : sim::mutants()) {
-      if (!only.empty() && mutant.name != only) continue;
-      if (!declares(scenarios[i], mutant.name)) continue;
+    for (const auto* mutant : mutants) {
+      if (!declares(scenarios[i], mutant->name)) continue;
       // Each scenario with mutants also runs once without one.
       if (runs.size() == before) runs.push_back({.scenario = i});
-      runs.push_back({.scenario = i, .mutant = &mutant});
+      runs.push_back({.scenario = i, .mutant = mutant});
     }
   }
   return runs;
@@ -214,21 +224,21 @@ std::vector<MutantOutcome> run_mutants(const MutantRequest& request, const Start
   if (!request.only.empty()) sim::mutant_named(request.only);
   const auto scenarios = read_catalogue(request.selection);
   require_known_mutants(scenarios);
-  std::vector<PlannedRun> runs = planned_runs(scenarios, request.only);
+  const auto mutants = wanted_mutants(request);
+  std::vector<PlannedRun> runs = planned_runs(scenarios, mutants);
   run_planned(scenarios, request, started, runs);
 
   std::vector<MutantOutcome> outcomes;
-  for (const auto& mutant : sim::mutants()) {
-    if (!request.only.empty() && mutant.name != request.only) continue;
-    MutantOutcome outcome{.mutant = &mutant};
+  for (const auto* mutant : mutants) {
+    MutantOutcome outcome{.mutant = mutant};
     const ScenarioRun* without = nullptr;
     for (const auto& planned : runs) {
       if (planned.mutant == nullptr) without = planned.run ? &*planned.run : nullptr;
-      if (planned.mutant != &mutant) continue;
+      if (planned.mutant != mutant) continue;
       if (without == nullptr || !planned.run) {
         ++outcome.untried_scenarios;
       } else {
-        outcome.trials.push_back(judge_trial(mutant, *without, *planned.run));
+        outcome.trials.push_back(judge_trial(*mutant, *without, *planned.run));
       }
     }
     outcomes.push_back(std::move(outcome));

@@ -60,6 +60,9 @@ void require_known_mutants(const std::vector<Scenario>& scenarios);
 struct MutantRequest {
   Selection selection;
   std::string only;  ///< name of the only mutant to run; empty for all
+  /// Of the mutants in registry order, only every `shards`-th one, from number `shard` on.
+  std::size_t shard = 1;
+  std::size_t shards = 1;
   LaneOptions options;
   std::size_t jobs = 1;
   /// Number of random cases per mutant and property; 0 for none. Random cases are run for each

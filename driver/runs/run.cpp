@@ -151,6 +151,16 @@ ScenarioResult crashed(const Scenario& scenario, int signal, const std::string& 
   return result;
 }
 
+/// Returns the result of a scenario that was planned and not run.
+ScenarioResult not_run(const Scenario& scenario, const RunRequest& request,
+                       const std::string& reason) {
+  ScenarioResult result = judge(scenario, {});
+  result.verdict = Verdict::kNotRun;
+  result.reason = reason;
+  result.replay = replay_line(scenario, request.lane, request.options);
+  return result;
+}
+
 /// Runs the scenario, unless the user has interrupted the run. If the interruption comes while the
 /// scenario runs, a failure proves nothing, because the processes of the ranks also receive the
 /// signal.
@@ -168,11 +178,7 @@ ScenarioResult run_unless_interrupted(const Scenario& scenario, const RunRequest
     const bool counts = request.lane == LaneKind::kSim || result.verdict == Verdict::kPass;
     if (counts || !request.interrupted()) return result;
   }
-  result = judge(scenario, {});
-  result.verdict = Verdict::kNotRun;
-  result.reason = reports::kNotRunInterrupted;
-  result.replay = replay_line(scenario, request.lane, request.options);
-  return result;
+  return not_run(scenario, request, reports::kNotRunInterrupted);
 }
 
 /// Runs scenario `number` of the request, and adds what its ranks did to the trace if there is one.
@@ -391,6 +397,7 @@ reports::Report run_these(const std::vector<Scenario>& scenarios, const RunReque
   const auto first_lives = first_lives_of(scenarios);
   std::mutex mutex;
   std::atomic<bool> crash = false;
+  std::atomic<bool> enough = false;
   request.interrupted = [&crash, given = given.interrupted] { return crash || given(); };
   run_jobs(scenarios.size(), request.jobs, [&](std::size_t i) {
     {
@@ -398,12 +405,17 @@ reports::Report run_these(const std::vector<Scenario>& scenarios, const RunReque
       progress.running = scenarios[i].name;
       watch(progress);
     }
-    report.scenarios[i] = run_into_trace(scenarios[i], i, first_lives[i], request);
+    if (enough) {
+      report.scenarios[i] = not_run(scenarios[i], request, reports::kNotRunAfterFailure);
+    } else {
+      report.scenarios[i] = run_into_trace(scenarios[i], i, first_lives[i], request);
+    }
     if (report.scenarios[i].crashed) crash = true;
     const std::lock_guard lock(mutex);
     ++progress.done;
     const Verdict verdict = report.scenarios[i].verdict;
     if (verdict == Verdict::kFail || verdict == Verdict::kInconclusive) ++progress.failures;
+    if (request.exit_first && progress.failures > 0) enough = true;
     watch(progress);
   });
   if (request.timelines && !crash && request.lane == LaneKind::kSim) {

@@ -60,6 +60,8 @@ struct RunRequest {
   TraceFile* trace = nullptr;
   /// If true, the failures of scenarios on the simulated lane get a timeline.
   bool timelines = false;
+  /// If true, no further scenario begins once one did not pass; the others are reported as not run.
+  bool exit_first = false;
 };
 
 /// Called when a scenario starts, from any thread, but never by two threads at once.

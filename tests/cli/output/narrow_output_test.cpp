@@ -120,8 +120,7 @@ TEST(NarrowOutput, progress_waits_a_second_and_is_cleared) {
   const Console console{.out = out, .err = err, .err_is_terminal = true, .terminal = &terminal};
   SetClock clock;
   {
-    ProgressLine line(console, clock, "verify", ProgressLine::Shown::kIfTerminal,
-                      ProgressUnit::kBytes);
+    ProgressLine line(console, clock, "verify", ProgressLine::Shown::kYes, ProgressUnit::kBytes);
     clock.now = 999'999'999;
     line.advance("w", 50, 100);
     EXPECT_EQ(terminal.str(), "");
