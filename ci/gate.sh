@@ -8,7 +8,7 @@ readonly tree
 
 usage() {
   cat <<'EOF'
-usage: ci/gate.sh [--package FILE | --program FILE] [--scenarios DIR] [--report DIR]
+usage: ci/gate.sh [--package FILE | --program FILE] [--lane LANE] [--scenarios DIR] [--report DIR]
                   [--history DIR] [--jobs N] [-- GATE-ARGUMENT...]
 
   --package FILE    install this tarball or wheel of './dev package', a file or an address, under

@@ -13,10 +13,6 @@ namespace {
 
 using contracts::TemporaryDirectory;
 
-void expect_says(const ProgramResult& result, const std::string& words) {
-  EXPECT_NE(result.all().find(words), std::string::npos) << words << "\nsaid:\n" << result.all();
-}
-
 TEST(ExhaustVerb, says_layouts_pairs_refusals_and_elements) {
   const auto result = run_program({"exhaust", "--max-world", "2", "--jobs", "2"});
   EXPECT_EQ(result.exit_code, 0) << result.all();

@@ -46,6 +46,10 @@ void set_up(const Tripwire& wire) {
 
 }  // namespace
 
+void expect_says(const ProgramResult& result, const std::string& words) {
+  EXPECT_NE(result.all().find(words), std::string::npos) << words << "\nsaid:\n" << result.all();
+}
+
 std::string text_of(const std::filesystem::path& file) {
   std::ifstream in(file, std::ios::binary);
   return {std::istreambuf_iterator<char>(in), {}};

@@ -44,6 +44,9 @@ struct RunLimits {
 
 ProgramResult run_program(const std::vector<std::string>& arguments, const RunLimits& limits = {});
 
+/// Expects the words somewhere in what the program printed.
+void expect_says(const ProgramResult& result, const std::string& words);
+
 /// Returns the bytes of a file; empty if it can't be opened.
 std::string text_of(const std::filesystem::path& file);
 

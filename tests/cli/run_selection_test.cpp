@@ -329,5 +329,63 @@ TEST(RunTwice, what_the_first_run_showed_is_kept_if_the_second_process_dies) {
   EXPECT_EQ(report["determinism"]["runs_doubled"], 0);
 }
 
+TEST(RunSelection, shards_of_a_run_are_merged_into_the_report_of_one_run) {
+  const Folder folder;
+  folder.add("t.yaml", kTwoRows);
+  for (const char* number : {"1", "2"}) {
+    const auto ran = run_program({"run", folder.path(), "--shard", std::string(number) + "/2",
+                                  "--report", folder.path() + "/shards/" + number, "--double"});
+    EXPECT_EQ(ran.exit_code, 0) << ran.all();
+    expect_says(ran, "pass: 1 scenario");
+    expect_says(ran, "run twice: 1;");
+  }
+  const std::string all = folder.path() + "/all";
+  const auto merged = run_program({"merge", folder.path() + "/shards", "--report", all});
+  EXPECT_EQ(merged.exit_code, 0) << merged.all();
+  expect_says(merged, "pass: 2 scenarios of 2 reports");
+  const auto report = report_in(all);
+  EXPECT_EQ(report["scenarios"][0]["name"], "t[k=1]");
+  EXPECT_EQ(report["scenarios"][1]["name"], "t[k=2]");
+  EXPECT_EQ(report["determinism"]["runs_doubled"], 2);
+  EXPECT_FALSE(report.contains("shards"));
+  const auto half =
+      run_program({"merge", folder.path() + "/shards/2", "--report", folder.path() + "/half"});
+  EXPECT_EQ(half.exit_code, 2) << half.all();
+  expect_says(half, "missing: 1");
+  const auto many = run_program({"run", folder.path(), "--shard", "3/3"});
+  EXPECT_EQ(many.exit_code, 2) << many.all();
+  expect_says(many, "use fewer shards");
+}
+
+TEST(RunSelection, what_failed_last_runs_again_and_nothing_after_the_first_failure) {
+  const Folder folder;
+  folder.add("t.yaml", kTwoRows);
+  folder.add("a.yaml", R"(proves: it loads another step
+job: {model: gpt-tiny, layout: tp2, optimizer: {kind: adam}}
+steps: [{train: 1}, save, restart, {train: 1}]
+expect: {loaded_step: 7}
+)");
+  const std::string report = folder.path() + "/report";
+  const auto first = run_program({"run", folder.path(), "-x", "--report", report});
+  EXPECT_EQ(first.exit_code, 1) << first.all();
+  const auto scenarios = report_in(report)["scenarios"];
+  ASSERT_EQ(scenarios.size(), 3U);
+  EXPECT_EQ(scenarios[0]["verdict"], "fail");
+  for (const int after : {1, 2}) {
+    EXPECT_EQ(scenarios[after]["verdict"], "not_run");
+    EXPECT_EQ(scenarios[after]["reason"], "an earlier scenario did not pass (--exit-first)");
+  }
+  EXPECT_EQ(run_program({"run", folder.path(), "--report", report}).exit_code, 1);
+  const auto again = run_program({"run", "--last-failed", report});
+  EXPECT_EQ(again.exit_code, 1) << again.all();
+  expect_says(again, "fail: 1 scenario");
+  EXPECT_EQ(run_program({"run", folder.path(), "-k", "t", "--report", report}).exit_code, 0);
+  const auto none = run_program({"run", "--last-failed", report});
+  EXPECT_EQ(none.exit_code, 3) << none.all();
+  expect_says(none, "nothing to run");
+  EXPECT_EQ(run_program({"run", folder.path(), "--last-failed", report}).exit_code, 2);
+  EXPECT_EQ(run_program({"run"}).exit_code, 2);
+}
+
 }  // namespace
 }  // namespace reprise::test

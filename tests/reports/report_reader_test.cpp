@@ -82,6 +82,7 @@ Report awkward_report() {
   report.mutants[0].caught = false;
   report.project.dirty = true;
   take_another_course(report.scenarios[2]);
+  report.shards = {{"scenarios", 2, 4, 318}};
   report.verdict = Verdict::kFail;
   return report;
 }
@@ -137,7 +138,7 @@ std::string complaint_without(const std::string& at, const std::string& key) {
   for (const char* optional :
        {"bound_bytes", "left_to_time", "property_cases", "empty", "exhaustive_more", "hsdp",
         "matrix", "coverage", "failure", "placement", "timeline", "generations", "crashed",
-        "earlier_tries"}) {
+        "earlier_tries", "shards"}) {
     if (key == optional) return "";
   }
   if (key == "code" && at.starts_with("properties[")) return "";

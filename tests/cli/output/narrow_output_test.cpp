@@ -134,5 +134,20 @@ TEST(NarrowOutput, progress_waits_a_second_and_is_cleared) {
   EXPECT_EQ(out.str() + err.str(), "");
 }
 
+TEST(NarrowOutput, progress_that_no_terminal_shows_is_a_line_a_minute) {
+  std::ostringstream err;
+  const Console console{.out = err, .err = err, .terminal = &err};
+  SetClock clock;
+  for (const auto shown : {ProgressLine::Shown::kYes, ProgressLine::Shown::kNever}) {
+    clock.now = 0;
+    ProgressLine line(console, clock, "run", shown);
+    for (int second = 0; second <= 130; ++second) {
+      clock.now = static_cast<std::uint64_t>(second) * 1'000'000'000;
+      line.show(std::to_string(second));
+    }
+  }
+  EXPECT_EQ(err.str(), "run 60\nrun 120\n");
+}
+
 }  // namespace
 }  // namespace reprise::cli
