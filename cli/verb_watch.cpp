@@ -206,7 +206,7 @@ class WatchVerb final : public Verb {
     const driver::WatchRequest request = request_for(console, fs::canonical(scratch.path()));
     PosixClock clock;
     ProgressLine line(console, clock, "watch",
-                      quiet_ ? ProgressLine::Shown::kNever : ProgressLine::Shown::kIfTerminal);
+                      quiet_ ? ProgressLine::Shown::kNever : ProgressLine::Shown::kYes);
     double told = 0;
     std::string life;
     const auto listener = [&](const driver::WatchProgress& progress) {
