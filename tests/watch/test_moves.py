@@ -1,8 +1,9 @@
 """What the hook tells of saves and loads of each kind, and where a life ends that is told to."""
+import importlib.util
 import signal
 import unittest
 
-from lives import Folder
+from lives import HERE, Folder
 
 TRAINER = """
 import io, os, pathlib, pickle, sys, threading, torch
@@ -127,6 +128,51 @@ train(2, after)
         self.assertEqual([r["path"] for r in life.of("save")], ["(in memory)", "./out/whole.pt"])
         self.assertEqual(life.of("save")[1]["leaves"]["model.weight"], life.held(1)["param.weight"])
         self.assertNotIn(b"reprise", (self.folder.path / "out/whole.pt").read_bytes())
+
+    def test_reprise_itself(self):
+        life = self.run_script("""
+import reprise.torch as rt
+def after(step):
+    if step == 1: rt.save({"model": model.state_dict()}, "run", step=1)
+    if step == 2: saves.append(rt.begin_save({"model": model.state_dict()}, "run", step=2)); saves[0].before_update()
+    if step == 3: saves[0].finish()
+saves = []
+train(3, after)
+wanted = {"model": model.state_dict()}
+rt.load(wanted, "run", step=2)
+model.load_state_dict(wanted["model"])
+train(1)
+""")
+        self.assertEqual([(s["step"], s["by"], s["asynchronous"]) for s in life.of("save")],
+                         [(1, "reprise.torch.save", False), (2, "reprise.torch.begin_save", True)])
+        self.assertEqual([s["step"] for s in life.of("saved")], [1, 3])
+        handed, held = self.handed(life, "param.weight", "model.weight")
+        self.assertEqual(handed, held)
+        self.assertEqual(life.of("load")[0]["leaves"]["model.weight"], handed[1])
+
+    @unittest.skipUnless(importlib.util.find_spec("megatron"), "Megatron-Core is not here")
+    def test_megatron_core(self):
+        life = self.run_script("""
+from megatron.core import dist_checkpointing, parallel_state
+from megatron.core.dist_checkpointing import ShardedTensor
+requests = []
+def sharded(): return {"w": ShardedTensor.from_rank_offsets("w", model.weight.detach()), "step": 2}
+def after(step):
+    if step == 2: requests.append(dist_checkpointing.save(sharded(), "ck", async_sharded_save=True))
+    if step == 3: requests[0].execute_sync()  # which copies what there is then
+if __name__ == "__main__":
+    alone()
+    parallel_state.initialize_model_parallel()
+    os.mkdir("ck")
+    train(3, after)
+    dist_checkpointing.load(sharded(), "ck")
+    train(1)
+""", started=True, REPRISE_WATCH_STANDIN=str(HERE.parents[1] / "trainers/megatron/without_cuda.py"))
+        self.assertEqual([(s["step"], s["by"], s["asynchronous"]) for s in life.of("save")], [(2, "dist_checkpointing.save", True)])
+        self.assertEqual([s["step"] for s in life.of("saved")], [3])
+        self.assertEqual([s["by"] for s in life.of("load")], ["dist_checkpointing.load"])
+        self.assertEqual(life.of("save")[0]["leaves"]["w.@0,0"], life.held(2)["param.weight"])
+        self.assertEqual(life.of("load")[0]["leaves"]["w"], life.held(3)["param.weight"])
 
     def test_what_objects_hold_and_paths_that_differ(self):
         text = """

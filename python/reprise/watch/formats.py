@@ -52,7 +52,9 @@ def watch_dcp(dcp, moves: Moves) -> None:
         around = moves.saving(f"dcp.{name}", dcp_place, first_of("state_dict"), late=True, asynchronous=later)
         wrap_all([saver, dcp], name, around)
     for name in ("load", "load_state_dict"):
-        around = moves.loading(f"dcp.{name}", dcp_place, lambda result, *a, **k: first_of("state_dict")(*a, **k))
+        around = moves.loading(
+            f"dcp.{name}", dcp_place, lambda result, *a, **k: first_of("state_dict")(*a, **k), late=True
+        )
         wrap_all([loader, dcp], name, around)
 
     # Within: objects with a state_dict have given theirs, which only torch may ask for.
@@ -78,7 +80,7 @@ def watch_dcp(dcp, moves: Moves) -> None:
 
 def tell(moves: Moves, state: Any) -> None:
     move = moves.current()
-    if move is not None:
+    if move is not None and move.late:
         moves.guarded(move.tell)(state)
 
 
@@ -91,14 +93,15 @@ def watch_safetensors(safetensors, moves: Moves) -> None:
 def watch_megatron(dist_checkpointing, moves: Moves) -> None:
     owners = [sys.modules["megatron.core.dist_checkpointing.serialization"], dist_checkpointing]
     state, place = first_of("sharded_state_dict"), second_of("checkpoint_dir")
-    later = lambda *a, **k: bool(k.get("async_sharded_save", a[5] if len(a) > 5 else False))  # noqa: E731
-    wrap_all(owners, "save", moves.saving("dist_checkpointing.save", place, state, asynchronous=later))
+    around = moves.saving("dist_checkpointing.save", place, state, asynchronous=is_asynchronous)
+    wrap_all(owners, "save", around)
     wrap_all(owners, "load", moves.loading("dist_checkpointing.load", place, lambda result, *a, **k: result))
 
 
 def watch_reprise(reprise, moves: Moves) -> None:
     owners = [reprise, sys.modules["reprise.torch.saving"], sys.modules["reprise.torch.loading"]]
     state, place = first_of("state_dict"), second_of("path")
+    wrap(owners[1].Saving, "finish", moves.finishing)
     wrap_all([owners[1], reprise], "save", moves.saving("reprise.torch.save", place, state))
     wrap_all([owners[1], reprise], "begin_save", moves.saving("reprise.torch.begin_save", place, state, asynchronous=True))
     wrap_all([owners[2], reprise], "load", moves.loading("reprise.torch.load", place, lambda r, *a, **k: state(*a, **k)))
@@ -106,9 +109,14 @@ def watch_reprise(reprise, moves: Moves) -> None:
 
 def watch_reprise_megatron(megatron, moves: Moves) -> None:
     state, place = first_of("sharded_state_dict"), second_of("checkpoint_dir")
-    wrap(megatron, "save", moves.saving("reprise.megatron.save", place, state))
+    wrap(megatron, "save", moves.saving("reprise.megatron.save", place, state, asynchronous=is_asynchronous))
     wrap(megatron, "begin_save", moves.saving("reprise.megatron.begin_save", place, state, asynchronous=True))
     wrap(megatron, "load", moves.loading("reprise.megatron.load", place, lambda result, *a, **k: result))
+
+
+def is_asynchronous(*args, **kwargs) -> bool:
+    """Whether a call of Megatron-Core's save returns before the save is complete."""
+    return bool(kwargs.get("async_sharded_save", args[5] if len(args) > 5 else False))
 
 
 def first_of(name: str) -> Callable:

@@ -7,6 +7,7 @@ import os
 import sys
 import threading
 import types
+import weakref
 from concurrent.futures import Future
 from typing import Any, Callable, Optional
 
@@ -23,32 +24,40 @@ WITHIN = (
 
 
 class Move:
-    """One save or load on its way through a call."""
+    """One save or load on its way through a call.
 
-    def __init__(self, moves: Moves, what: str, by: str, path: Any, asynchronous: bool) -> None:
-        self._moves, self._what, self._by, self._asynchronous = moves, what, by, asynchronous
-        self._path, self.told = path, False
+    Attributes:
+        late: whether something within the call tells what is handed over or loaded.
+    """
+
+    def __init__(self, moves: Moves, what: str, by: str, path: Any, asynchronous: bool, late: bool) -> None:
+        self._moves, self._what, self._by = moves, what, by
+        self.path, self.asynchronous, self.late, self._told = path, asynchronous, late, False
 
     def tell(self, state: Any) -> None:
         """Says what is handed over, or what was loaded. Only the first call counts."""
-        if not self.told:
-            self.told = True
-            self._moves.tell(self._what, self._by, self._path, state, self._asynchronous)
-
-    def complete(self) -> None:
-        self._moves.complete(self._path)
+        if not self._told:
+            self._told = True
+            self._moves.tell(self._what, self._by, self.path, state, self.asynchronous)
 
     def follow(self, save: Any) -> None:
-        """Says when an asynchronous save is complete."""
+        """Says when an asynchronous save is complete: a future of torch's, a request of Megatron-Core's, or an
+        object whose finish() completes it."""
         future = getattr(save, "upload_completion", save)
-        if isinstance(future, Future):
-            future.add_done_callback(self._moves.guarded(self._done))
-            self._moves.began(future)
+        by_thread = isinstance(future, Future)
+        if not by_thread:
+            future = Future()
+            if hasattr(save, "add_finalize_fn"):
+                save.add_finalize_fn(functools.partial(future.set_result, None))
+            else:
+                self._moves.unfinished[save] = future
+        future.add_done_callback(self._moves.guarded(self._done))
+        self._moves.began(future, by_thread)
 
     def _done(self, future: Future) -> None:
-        self._moves.done(self._path)
+        self._moves.done(self.path)
         if not future.cancelled() and future.exception() is None:
-            self.complete()
+            self._moves.complete(self.path)
 
 
 class Moves:
@@ -56,12 +65,13 @@ class Moves:
         self._records, self._values, self._steps, self._killer = records, values, steps, killer
         self._thread = threading.local()
         self._on_the_way: set[str] = set()  # paths of asynchronous saves
+        self.unfinished: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()  # saves that finish() completes
         self.guarded = records.guarded
         self.off = ""  # why nothing is told in this process, if so
 
     # ------------------------------------------------------------------------ around a call
 
-    def enter(self, what: str, by: str, path: Any, asynchronous: bool = False) -> Optional[Move]:
+    def enter(self, what: str, by: str, path: Any, asynchronous: bool, late: bool) -> Optional[Move]:
         """A call begins that saves or loads; None if it is a part of another one."""
         if self.current() is not None or within(sys._getframe(2)):
             return None
@@ -70,7 +80,7 @@ class Moves:
             return None  # the call, in a thread of torch's, that makes an asynchronous save
         if asynchronous:
             self._on_the_way.add(where)
-        move = Move(self, what, by, path, asynchronous)
+        move = Move(self, what, by, path, asynchronous, late)
         self._thread.move = move
         return move
 
@@ -92,28 +102,28 @@ class Moves:
         def around(real: Callable) -> Callable:
             def before(args, kwargs) -> Optional[Move]:
                 later = asynchronous(*args, **kwargs) if callable(asynchronous) else asynchronous
-                move = self.enter("save", by, path_of(*args, **kwargs), later)
+                move = self.enter("save", by, path_of(*args, **kwargs), later, late)
                 if move is not None and not late:
                     move.tell(state_of(*args, **kwargs))
                 return move
 
             def after(move: Move, result: Any, args, kwargs) -> None:
                 move.tell(state_of(*args, **kwargs))
-                if move._asynchronous:
+                if move.asynchronous:
                     move.follow(result)
                 else:
-                    move.complete()
+                    self.complete(move.path)
 
             return self._around(real, before, after)
 
         return around
 
-    def loading(self, by: str, path_of: Callable, state_of: Callable):
+    def loading(self, by: str, path_of: Callable, state_of: Callable, *, late: bool = False):
         """Wraps a function that loads; `state_of` takes its result and its arguments."""
 
         def around(real: Callable) -> Callable:
             def before(args, kwargs) -> Optional[Move]:
-                return self.enter("load", by, path_of(*args, **kwargs))
+                return self.enter("load", by, path_of(*args, **kwargs), False, late)
 
             def after(move: Move, result: Any, args, kwargs) -> None:
                 move.tell(state_of(result, *args, **kwargs))
@@ -164,10 +174,25 @@ class Moves:
     def done(self, path: Any) -> None:
         self._on_the_way.discard(text_of(path))
 
-    def began(self, save: Future) -> None:
-        self._killer.began(save, self._steps.count)
+    def began(self, save: Future, by_thread: bool) -> None:
+        self._killer.began(save, self._steps.count, by_thread)
+
+    def finishing(self, real: Callable) -> Callable:
+        """Wraps the method that completes an asynchronous save."""
+
+        @functools.wraps(real)
+        def finish(save, *args, **kwargs):
+            result = real(save, *args, **kwargs)
+            future = self.unfinished.pop(save, None)
+            if future is not None:
+                future.set_result(None)
+            return result
+
+        return finish
 
     def _not_told(self, real: Callable) -> None:
+        if within(sys._getframe(2)):
+            return
         name = f"{real.__module__}.{real.__qualname__}"
         self._records.guarded(self._records.say)("not_judged", name=name, why=self.off)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import atexit
 import functools
+import importlib.util
 import os
-import runpy
 import socket
 import sys
 import threading
@@ -134,7 +134,18 @@ def watch(torch, process: Process) -> None:
         watch_made(kind, process)
     if process.settings.stand_in:
         process.stand_ins.append(process.settings.stand_in)
-        runpy.run_path(process.settings.stand_in)
+        stand_in(process.settings.stand_in)
+
+
+def stand_in(path: str) -> None:
+    """Imports a file under its own name."""
+    name = os.path.splitext(os.path.basename(path))[0]
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{path} is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
 
 
 def watch_calls(torch, process: Process) -> None:
