@@ -266,8 +266,9 @@ class RunVerb final : public Verb {
 
   driver::RunRequest checked_request(const Console& console) const {
     if (paths_.empty()) {
-      throw Error(Code::kUsage,
-                  "name scenario files or folders, or a report with --last-failed REPORT");
+      throw Error(
+          Code::kUsage,
+          "give a PATH, a scenario file or a folder, or a report with --last-failed REPORT");
     }
     driver::RunRequest request;
     const PartOfWork part = part_of_work(shard_);

@@ -81,16 +81,13 @@ std::string holder_in(int fd) {
 }
 
 [[noreturn]] void refuse_held(int fd, const std::string& held) {
-  if (holder_in(fd).starts_with(this_process())) {
-    throw Error(
-        Code::kLocked,
-        "an earlier save of this process, by another job, is writing there; finish it first",
-        {.file = held});
-  }
-  throw Error(
-      Code::kLocked,
-      holder_in(fd) + " is writing there; wait until it has ended, or end it, and try again",
-      {.file = held});
+  const std::string holder = holder_in(fd);
+  const bool own = holder.starts_with(this_process());
+  throw Error(Code::kLocked,
+              holder + " is writing there" +
+                  (own ? ": an earlier save of this process, by another job; finish it first"
+                       : "; wait until it has ended, or end it, and try again"),
+              {.file = held});
 }
 
 /// Locks the open file `fd` like flock(). Fails with EWOULDBLOCK only if another writer has locked
