@@ -267,6 +267,12 @@ class Survival(unittest.TestCase):
         arguments = [(save, path or self.path, step, how, meet, rank, size, nth, dies, gathers) for rank in range(size)]
         return self.run_all(*arguments)
 
+    @staticmethod
+    def came_to_an_end_before(nth, ended):
+        """True if a rank has saved with fewer gathers: how many a save makes that waits for its files depends on time."""
+        how, count = ended.get("answer", ["", nth + 1])
+        return how == "saved" and count <= nth
+
     def kill(self, size, how, nth, dies=0, gathers=False):
         """Kills a rank in a save over a checkpoint. Returns what it was about to do."""
         shutil.rmtree(os.path.dirname(self.path))
@@ -276,6 +282,8 @@ class Survival(unittest.TestCase):
         ended = self.run_job(size, 2, how, nth, dies, gathers)
         with self.subTest(size=size, how=how, nth=nth, dies=dies, gathers=gathers, ended=ended):
             for rank, one in enumerate(ended):
+                if rank == dies and gathers and self.came_to_an_end_before(nth, one):
+                    continue
                 if rank == dies:
                     self.assertEqual(one.get("signal"), signal.SIGKILL)
                 elif one.get("answer", [one])[0] != "saved":  # it was committed, and what the dead rank had to do was not
@@ -286,7 +294,7 @@ class Survival(unittest.TestCase):
             self.assertEqual(second, 3)
             self.assertEqual(names, ["iter_0000003", "latest_checkpointed_iteration.txt"] if "keep" in how else ["all"])
             self.found.add(first)
-            return ended[dies]["killed"]
+            return ended[dies].get("killed", "")
         return ""
 
     def kills(self, size, how, gathers=False):

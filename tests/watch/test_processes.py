@@ -22,28 +22,30 @@ import os, torch, torch.distributed as dist, torch.distributed.checkpoint as dcp
 from torch.distributed.checkpoint.state_dict import get_state_dict
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, DistributedSampler
-dist.init_process_group("gloo")
-torch.manual_seed(dist.get_rank())
-model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Linear(8, 2))
-if {sharded}:
-    from torch.distributed.fsdp import fully_shard
-    mesh = torch.distributed.init_device_mesh("cpu", (2,))
-    fully_shard(model, mesh=mesh)
-else:
-    model = DistributedDataParallel(model)
-optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
-data = torch.arange(64.0).reshape(16, 4)
-loader = DataLoader(data, batch_size=2, sampler=DistributedSampler(data, seed=5), num_workers=2, multiprocessing_context="{start}")
+# A spawned worker imports this, and must not be a rank once more.
 def main():
+    dist.init_process_group("gloo")
+    torch.manual_seed(dist.get_rank())
+    model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Linear(8, 2))
+    if {sharded}:
+        from torch.distributed.fsdp import fully_shard
+        mesh = torch.distributed.init_device_mesh("cpu", (2,))
+        fully_shard(model, mesh=mesh)
+    else:
+        model = DistributedDataParallel(model)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
+    data = torch.arange(64.0).reshape(16, 4)
+    sampler = DistributedSampler(data, seed=5)
+    loader = DataLoader(data, batch_size=2, sampler=sampler, num_workers=2, multiprocessing_context="{start}")
     for step, batch in enumerate(loader, 1):
         model(batch).square().mean().backward(); optimizer.step(); optimizer.zero_grad()
         if step == 2:
             weights, state = get_state_dict(model, optimizer)
             dcp.save({{"model": weights, "optimizer": state}}, checkpoint_id="ck")
         if step == 4: break
+    dist.destroy_process_group()
 if __name__ == "__main__":
     main()
-    dist.destroy_process_group()
 """
 TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
 
@@ -76,6 +78,16 @@ class Ranks(Case):
         self.assertEqual(weights, {name: held[1][name] for name in weights})
         self.assertIn("param.0.weight", weights)
         self.assertEqual(life.of("save")[0]["leaves"]["model.0.weight"], held[0]["param.0.weight"])
+
+    def test_buffers_that_ddp_overwrites_are_told_by_its_first_rank_alone(self):
+        batch_norm = RANKS.replace("torch.nn.Linear(8, 2)", "torch.nn.BatchNorm1d(8), torch.nn.Linear(8, 2)")
+        for kept, arguments in ((False, "model"), (True, "model, broadcast_buffers=False")):
+            script = batch_norm.replace("DistributedDataParallel(model)", f"DistributedDataParallel({arguments})")
+            life = self.run_script(script.format(sharded=False, start="fork"), launcher=TORCHRUN)
+            told = ["buffer.1.running_mean" in r["names"] for r in life.of("held", step=2)]
+            self.assertEqual(told, [True, kept])  # by rank
+            said = [r["name"] for r in life.of("not_judged") if "DistributedDataParallel" in r["why"]]
+            self.assertEqual(said, [] if kept else ["buffers of rank 1"])
 
     @unittest.skipUnless(hasattr(torch.distributed.fsdp, "fully_shard"), "fully_shard is elsewhere before torch 2.6")
     def test_fsdp2_with_spawned_workers(self):

@@ -42,6 +42,7 @@ class Held:
         self._names: Optional[frozenset[str]] = None  # of what the first search found
         self._kept: list[Any] = []
         self.whole_search = True
+        self.overwritten = False  # whether there are buffers that are nobody's state
 
     def trains(self, module) -> None:
         """The outermost module of a training forward."""
@@ -111,11 +112,15 @@ class Held:
     def _of_models(self) -> Iterator[tuple[str, Any]]:
         self._name_models()
         seen: set[int] = set()
+        followers = {id(bare(root)) for root in self._roots if follows_another_rank(root)}
         for ref, prefix in self._models:
             model = bare(ref())
             if model is None:
                 continue
-            for kind, named in (("param", model.named_parameters()), ("buffer", model.named_buffers())):
+            buffers = list(model.named_buffers())
+            if buffers and id(model) in followers:
+                self.overwritten, buffers = True, []
+            for kind, named in (("param", model.named_parameters()), ("buffer", buffers)):
                 for name, tensor in named:
                     if id(tensor) not in seen:
                         seen.add(id(tensor))
@@ -304,6 +309,15 @@ def bare(model):
     while type(model).__name__ in WRAPPERS:
         model = getattr(model, WRAPPERS[type(model).__name__])
     return model
+
+
+def follows_another_rank(model) -> bool:
+    """Whether each forward of a DistributedDataParallel begins by taking the buffers of its first rank. What this
+    rank has in them between two forwards is then nobody's state."""
+    torch = sys.modules["torch"]
+    if not isinstance(model, torch.nn.parallel.DistributedDataParallel) or not model.broadcast_buffers:
+        return False
+    return bool(model.process_group.rank() != 0)
 
 
 def next_name(name: str, taken: set[str]) -> str:

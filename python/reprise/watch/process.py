@@ -17,7 +17,7 @@ from .held import Held
 from .imports import AfterImport
 from .kill import Killer
 from .moves import Moves
-from .records import Records
+from .records import Records, rank_and_world
 from .settings import Settings
 from .steps import Steps
 from .values import Values
@@ -80,6 +80,9 @@ class Process:
         self.records.guarded(self.steps.end)()
         if not self.held.whole_search:
             self.records.say("not_judged", name="objects", why="more can be reached than a search looks at")
+        if self.held.overwritten:
+            why = "DistributedDataParallel overwrites them with its first rank's before each forward"
+            self.records.say("not_judged", name=f"buffers of rank {rank_and_world()[0]}", why=why)
         seconds = round(self.digests.seconds, 6)
         self.records.say("end", step=self.steps.count, exit=exit, hash_seconds=seconds, **fields)
 
