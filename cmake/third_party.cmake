@@ -19,6 +19,8 @@ set(REPRISE_THIRD_PARTY
   "driver/language        yaml         PRIVATE"
   "driver/record          json         PRIVATE"
   "driver/record          spdlog       PRIVATE"
+  "driver/watch           fmt          PRIVATE"
+  "driver/watch           json         PRIVATE"
   "driver/runs            json         PRIVATE"
   "driver/witness         json         PRIVATE"
   "driver/programs        json         PRIVATE"

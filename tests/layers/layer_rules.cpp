@@ -80,6 +80,48 @@ bool may_use_vendor_headers(std::string_view path) {
                      [path](std::string_view folder) { return path.starts_with(folder); });
 }
 
+// The name in cmake/third_party.cmake of the library whose header this is; empty for others.
+std::string_view library_of(std::string_view header) {
+  struct Start {
+    std::string_view header, library;
+  };
+  static constexpr std::array<Start, 11> kStarts = {{{"fmt/", "fmt"},
+                                                     {"nlohmann/", "json"},
+                                                     {"yaml-cpp/", "yaml"},
+                                                     {"spdlog/", "spdlog"},
+                                                     {"CLI/", "cli11"},
+                                                     {"boost/context/", "context"},
+                                                     {"pugixml", "pugixml"},
+                                                     {"re2/", "re2"},
+                                                     {"isa-l/", "isal"},
+                                                     {"xxhash.h", "xxhash"},
+                                                     {"zip.h", "zip"}}};
+  for (const auto& start : kStarts) {
+    if (header.starts_with(start.header)) return start.library;
+  }
+  return {};
+}
+
+// Maps each folder to the libraries that its rows in cmake/third_party.cmake name.
+struct LibraryTable {
+  std::map<std::string, std::set<std::string, std::less<>>> own, open;  // open: PUBLIC rows
+};
+
+LibraryTable parse_library_table(std::string_view text) {
+  LibraryTable table;
+  for_each_line(text, [&table](int, std::string_view line) {
+    line = strip(line);
+    if (!line.starts_with('"')) return;
+    const auto quote = line.rfind('"');
+    std::istringstream words{std::string(line.substr(1, quote == 0 ? 0 : quote - 1))};
+    std::string folder, library, visibility;
+    if (!(words >> folder >> library >> visibility)) return;
+    table.own[folder].insert(library);
+    if (visibility == "PUBLIC") table.open[folder].insert(library);
+  });
+  return table;
+}
+
 bool is_word_char(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
 // Returns true if `text` contains `word` as a whole word, not as part of a longer identifier.
@@ -164,6 +206,34 @@ std::vector<Finding> check_includes(const LayerTable& table, const std::vector<S
       if (!include.quoted) return;
       const std::string what = check_one_include(table, folder, include.name);
       if (!what.empty()) findings.push_back({.path = file.path, .line = number, .what = what});
+    });
+  }
+  return findings;
+}
+
+std::vector<Finding> check_libraries(const LayerTable& table, const std::vector<SourceFile>& tree) {
+  static constexpr std::string_view kTable = "cmake/third_party.cmake";
+  LibraryTable libraries;
+  for (const auto& file : tree) {
+    if (file.path == kTable) libraries = parse_library_table(file.text);
+  }
+  std::vector<Finding> findings;
+  for (const auto& file : tree) {
+    const std::string folder = folder_of(file.path);
+    const auto layer = table.find(folder);
+    if (!is_code(file.path) || layer == table.end()) continue;
+    for_each_line(file.text, [&](int number, std::string_view line) {
+      const Include include = parse_include(line);
+      const std::string_view library = library_of(include.name);
+      if (library.empty() || include.quoted || libraries.own[folder].contains(library)) return;
+      for (const auto& above : layer->second) {
+        if (libraries.open[above].contains(library)) return;
+      }
+      findings.push_back({.path = file.path,
+                          .line = number,
+                          .what = "includes <" + std::string(include.name) + ">; give " + folder +
+                                  " a row for " + std::string(library) + " in " +
+                                  std::string(kTable)});
     });
   }
   return findings;

@@ -46,6 +46,11 @@ std::vector<Finding> check_includes(const LayerTable& table, const std::vector<S
 // Checks that only core/adapters and their tests include mpi.h, nccl.h and the CUDA headers.
 std::vector<Finding> check_vendor_headers(const std::vector<SourceFile>& tree);
 
+// Checks that a layer includes headers of the libraries alone that cmake/third_party.cmake gives to
+// its folder, or with PUBLIC to one that it may include. A library that happens to be installed
+// hides such a mistake from every build but the one from the libraries' sources.
+std::vector<Finding> check_libraries(const LayerTable& table, const std::vector<SourceFile>& tree);
+
 // Checks that core has no thread_local variables, since several fibers share a thread. Only core/c
 // may, which keeps an error for each thread of its callers.
 std::vector<Finding> check_thread_local(const std::vector<SourceFile>& tree);

@@ -23,6 +23,10 @@ TEST(Tree, includes_follow_the_layer_table) {
 
 TEST(Tree, vendor_headers_stay_in_the_adapters) { EXPECT_TRUE(none(check_vendor_headers(tree()))); }
 
+TEST(Tree, libraries_are_used_by_the_folders_that_list_them) {
+  EXPECT_TRUE(none(check_libraries(parsed().table, tree())));
+}
+
 TEST(Tree, core_has_no_thread_local) { EXPECT_TRUE(none(check_thread_local(tree()))); }
 
 TEST(Tree, names_no_path_of_the_machine_it_was_written_on) {
@@ -110,6 +114,21 @@ TEST(Checker, vendor_header_outside_the_adapters_is_found) {
   EXPECT_EQ(in("core/adapters/mpi/a.cpp", "#include <mpi.h>\n"), 0U);
   EXPECT_EQ(in("tests/gpu/a.cpp", "#include <cuda.h>\n"), 0U);
   EXPECT_EQ(in("tests/nccl/a.cpp", "#include <nccl.h>\n"), 0U);
+}
+
+TEST(Checker, library_that_the_folder_does_not_list_is_found) {
+  const auto in = [](const char* path, const char* text) {
+    return check_libraries(
+               kSmallTable,
+               {{.path = "cmake/third_party.cmake",
+                 .text = "  \"low   json   PUBLIC\"\n  \"mid          fmt  PRIVATE\")\n"},
+                {.path = path, .text = text}})
+        .size();
+  };
+  EXPECT_EQ(in("low/a.cpp", "#include <fmt/format.h>\n"), 1U);
+  EXPECT_EQ(in("mid/a.cpp", "#include <fmt/format.h>\n#include <nlohmann/json.hpp>\n"), 0U);
+  EXPECT_EQ(in("core/engine/a.cpp", "#include <fmt/core.h>\n#include <nlohmann/json.hpp>\n"), 1U);
+  EXPECT_EQ(in("low/a.cpp", "#include <vector>\n#include <pugixml.hpp>\n"), 1U);
 }
 
 TEST(Checker, thread_local_in_core_is_found_and_comments_are_not) {
