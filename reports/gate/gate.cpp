@@ -217,7 +217,7 @@ void check_full(const Submission& submission, const LeftOut& lacks, const LaneFl
   if (lacks.mutants) add("no mutant", floor.mutants.size());
   refusals.refuse("evidence", "is incomplete: " + text,
                   fix_by_command(submission, program, "complete it", lacks.scenarios > 0,
-                                 "run the lane again with --double"));
+                                 lacks.doubled ? "run the lane again with --double" : kRunAgain));
 }
 
 /// check_full reports the kinds of evidence that are left out.

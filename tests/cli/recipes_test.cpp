@@ -1,5 +1,6 @@
 // Runs what the pages tell a reader to type: the shell lines of README.md, those of the recipes in
-// ci/ on a small catalogue, and the command line by which the gate says that a report is made full.
+// ci/ on a small job, ci/gate.sh on a small catalogue, and the command line by which the gate says
+// that a report is made full.
 
 #include <gtest/gtest.h>
 #include <yaml-cpp/yaml.h>
@@ -23,8 +24,14 @@ namespace fs = std::filesystem;
 
 const fs::path kTree = REPRISE_SOURCE_DIR;
 
+/// A line of shell in a recipe.
+struct Line {
+  std::string text;
+  bool always = false;  ///< runs also after one that failed
+};
+
 /// Adds every text under the keys `run` and `script`, wherever they stand.
-void add_lines(const YAML::Node& node, std::vector<std::string>& lines) {
+void add_lines(const YAML::Node& node, std::vector<Line>& lines) {
   for (const auto& entry : node) {
     if (!node.IsMap()) {
       add_lines(entry, lines);
@@ -33,19 +40,13 @@ void add_lines(const YAML::Node& node, std::vector<std::string>& lines) {
     const auto key = entry.first.as<std::string>();
     const YAML::Node& value = entry.second;
     if (key == "run" && value.IsScalar()) {
-      lines.push_back(value.as<std::string>());
+      lines.push_back({value.as<std::string>(), node["if"].as<std::string>("") == "always()"});
     } else if (key == "script") {
-      for (const auto& line : value) lines.push_back(line.as<std::string>());
+      for (const auto& line : value) lines.push_back({line.as<std::string>()});
     } else if (!value.IsScalar()) {
       add_lines(value, lines);
     }
   }
-}
-
-std::vector<std::string> lines_of(const std::string& recipe) {
-  std::vector<std::string> lines;
-  add_lines(YAML::LoadFile((kTree / "ci" / recipe).string()), lines);
-  return lines;
 }
 
 void write(const fs::path& file, const std::string& text) {
@@ -58,10 +59,145 @@ struct Said {
   std::string text;
 };
 
-/// A tree as the recipes find it: their folder, a catalogue of two files, and a ./dev that puts the
+/// Runs a line in a folder as a runner does, but not in the variables of this one.
+Said shell_in(const fs::path& folder, const std::string& line, const std::string& variables) {
+  write(folder / "line", line + "\n");
+  const std::string command =
+      "cd '" + folder.string() +
+      "' && env -u CI -u GITHUB_ACTIONS GITHUB_STEP_SUMMARY=\"$PWD/page.md\" " + variables +
+      " bash -eo pipefail line >said 2>&1";
+  const int status = std::system(command.c_str());  // NOLINT: the words are this test's own
+  return {.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128,
+          .text = text_of(folder / "said")};
+}
+
+/// Makes a wheel in the folder that installs its file `program` as reprise. Returns its name, or
+/// nothing where Python makes no environments.
+std::string wheel_in(const fs::path& folder) {
+  write(
+      folder / "wheel.py",
+      "import zipfile\n"
+      "info = 'reprise-0.dist-info/'\n"
+      "with zipfile.ZipFile('reprise-0-py3-none-any.whl', 'w') as wheel:\n"
+      "    wheel.write('program', 'reprise-0.data/scripts/reprise')\n"
+      "    wheel.writestr(info + 'METADATA', 'Metadata-Version: 2.1\\nName: reprise\\nVersion: "
+      "0\\n')\n"
+      "    wheel.writestr(info + 'WHEEL', 'Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: "
+      "py3-none-any\\n')\n"
+      "    wheel.writestr(info + 'RECORD', 'reprise-0.data/scripts/reprise,,\\n' + ''.join(info + "
+      "name + ',,\\n' for name in ('METADATA', 'WHEEL', 'RECORD')))\n");
+  const Said made = shell_in(
+      folder, "python3 -m venv --help && python3 -c 'import ensurepip' && python3 wheel.py", "");
+  return made.exit_code == 0 ? "reprise-0-py3-none-any.whl" : "";
+}
+
+/// A repository with a training command, in which a recipe of ci/ was copied, and an environment
+/// for its lines. The program allows a build from a tree with uncommitted changes.
+class Recipes : public testing::TestWithParam<const char*> {
+ protected:
+  static void SetUpTestSuite() {
+    tree_ = new contracts::TemporaryDirectory;  // NOLINT: removed in TearDownTestSuite
+    write(at("program"),
+          "#!/bin/sh\n[ \"$1\" != gate ] || set -- \"$@\" --allow-dirty\nexec '" REPRISE_EXE
+          "' \"$@\"\n");
+    fs::permissions(at("program"), fs::perms::owner_all);
+    wheel_ = wheel_in(tree_->path());
+    if (!wheel_.empty()) shell_in(tree_->path(), "python3 -m venv env", "");
+  }
+  static void TearDownTestSuite() {
+    delete tree_;  // NOLINT
+    tree_ = nullptr;
+  }
+  void SetUp() override {
+    if (wheel_.empty()) GTEST_SKIP() << "no python3 with venv";
+    fs::remove_all(at("job"));
+    write(at("job/requirements.txt"), "");
+  }
+
+  /// Runs the lines of the recipe as a runner does, with a job that has the defect.
+  static Said run(const std::string& defect, const std::string& gate = "") {
+    std::string job = text_of(kTree / "tests/driver/watch/fake_job.py");
+    const std::string none = "\"--defect\", default=\"\"";
+    job.replace(job.find(none), none.size(), "\"--defect\", default=\"" + defect + "\"");
+    write(at("job/train.py"), job);
+    const std::string wheel = "'" + at(wheel_).string() + "'";
+    const std::string variables = "PATH='" + at("env/bin").string() +
+                                  "':\"$PATH\" PIP_NO_INDEX=1 PIP_DISABLE_PIP_VERSION_CHECK=1 "
+                                  "REPRISE_PACKAGE=" +
+                                  wheel + " PACKAGE=" + wheel +
+                                  " COMMAND='python train.py --steps \"12\"' "
+                                  "OPTIONS=--resume-args=--resume GATE='" +
+                                  gate + "'";
+    std::vector<Line> lines;
+    add_lines(YAML::LoadFile((kTree / "ci" / GetParam()).string()), lines);
+    Said all{.exit_code = 0, .text = ""};
+    for (const auto& line : lines) {
+      if (all.exit_code != 0 && !line.always) continue;
+      const Said said = shell_in(at("job"), line.text, variables);
+      all.text += said.text;
+      if (all.exit_code == 0) all.exit_code = said.exit_code;
+    }
+    return all;
+  }
+  static bool has_summary() { return GetParam() != std::string("gitlab.yml"); }
+
+  static fs::path at(const std::string& path) { return fs::path(tree_->path()) / path; }
+
+  static contracts::TemporaryDirectory* tree_;
+  static std::string wheel_;
+};
+contracts::TemporaryDirectory* Recipes::tree_ = nullptr;
+std::string Recipes::wheel_;
+
+TEST_P(Recipes, accepts_a_command_that_resumes) {
+  const Said said = run("");
+  if (said.text.find("is not a commit") != std::string::npos) {
+    GTEST_SKIP() << "built outside a git clone";
+  }
+  EXPECT_EQ(said.exit_code, 0) << said.text;
+  EXPECT_NE(said.text.find("resume: pass"), std::string::npos) << said.text;
+  EXPECT_NE(said.text.find("\naccepted\n"), std::string::npos) << said.text;
+  const auto report = nlohmann::json::parse(text_of(at("job/build/report/report.json")));
+  EXPECT_EQ(report["lane"], "watch");
+  EXPECT_EQ(report["verdict"], "pass");
+  for (const char* page : {"report.html", "junit.xml", "baseline.json"}) {  // artifacts
+    EXPECT_TRUE(fs::exists(at("job/build/report") / page)) << page;
+  }
+  EXPECT_EQ(text_of(at("job/page.md")),
+            has_summary() ? text_of(at("job/build/report/summary.md")) : "");
+  if (GetParam() != std::string("action.yml")) return;
+  fs::rename(at("job/build/report/baseline.json"), at("baseline.json"));
+  const Said again = run("", "--baseline \"../baseline.json\"");
+  EXPECT_EQ(again.exit_code, 0) << again.text;
+  EXPECT_NE(again.text.find("1 scenario (baseline 1)"), std::string::npos) << again.text;
+}
+
+TEST_P(Recipes, is_red_where_nothing_can_be_said) {
+  const Said said = run("unseeded weights");
+  EXPECT_EQ(said.exit_code, 3) << said.text;
+  EXPECT_NE(said.text.find("resume: inconclusive"), std::string::npos) << said.text;
+}
+
+TEST_P(Recipes, is_red_where_the_average_is_lost_and_shows_it) {
+  const Said said = run("the average is lost");
+  EXPECT_EQ(said.exit_code, 1) << said.text;
+  EXPECT_NE(said.text.find("ema.shadow"), std::string::npos) << said.text;
+  EXPECT_NE(text_of(at("job/build/report/junit.xml")).find("LOST_OBJECT"), std::string::npos);
+  EXPECT_EQ(said.text.find("::error title=watch%3A fail") != std::string::npos, has_summary())
+      << said.text;
+  EXPECT_EQ(text_of(at("job/page.md")).find("ema.shadow") != std::string::npos, has_summary());
+}
+
+INSTANTIATE_TEST_SUITE_P(Copied, Recipes, testing::Values("github.yml", "gitlab.yml", "action.yml"),
+                         [](const testing::TestParamInfo<const char*>& row) {
+                           const std::string name = row.param;
+                           return name.substr(0, name.find('.'));
+                         });
+
+/// A tree as ci/gate.sh finds it: its folder, a catalogue of two files, and a ./dev that puts the
 /// program of this build where the real one builds it. The program tries two properties in one
 /// random case each.
-class Recipes : public testing::Test {
+class GateScript : public testing::Test {
  protected:
   static void SetUpTestSuite() {
     tree_ = new contracts::TemporaryDirectory;  // NOLINT: removed in TearDownTestSuite
@@ -107,17 +243,7 @@ class Recipes : public testing::Test {
     ASSERT_EQ(accepted_.exit_code, 0) << accepted_.text;
   }
 
-  /// Runs a line in the tree as a runner does, but not in the variables of this one.
-  static Said shell(const std::string& line, const std::string& package = "") {
-    const std::string out = tree_->path() + "/said";
-    write(tree_->path() + "/line", line + "\n");
-    const std::string command =
-        "cd '" + tree_->path() + "' && env -u CI -u GITHUB_ACTIONS REPRISE_PACKAGE='" + package +
-        "' GITHUB_STEP_SUMMARY=\"$PWD/page.md\" "
-        "GITHUB_ACTION_PATH=\"$PWD/ci\" ARGUMENTS='--jobs 1' bash -eo pipefail line >said 2>&1";
-    const int status = std::system(command.c_str());  // NOLINT: the words are this test's own
-    return {.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128, .text = text_of(out)};
-  }
+  static Said shell(const std::string& line) { return shell_in(tree_->path(), line, ""); }
 
   /// Makes a tarball with the layout of './dev package'; returns its path.
   static std::string tarball() {
@@ -133,8 +259,8 @@ class Recipes : public testing::Test {
   static contracts::TemporaryDirectory* tree_;
   static Said accepted_;
 };
-contracts::TemporaryDirectory* Recipes::tree_ = nullptr;
-Said Recipes::accepted_;
+contracts::TemporaryDirectory* GateScript::tree_ = nullptr;
+Said GateScript::accepted_;
 
 /// Tries a package whose program ends `diff` in the given way.
 int package_trial(const std::string& end_of_diff) {
@@ -261,84 +387,78 @@ TEST(Readme, has_at_most_90_lines) {
   EXPECT_LE(std::count(text.begin(), text.end(), '\n'), 90);
 }
 
-TEST_F(Recipes, each_has_lines_and_all_run_the_one_script) {
-  for (const char* recipe : {"github.yml", "gitlab.yml", "action.yml"}) {
-    const auto lines = lines_of(recipe);
-    ASSERT_EQ(lines.size(), 1U) << recipe;
-    EXPECT_NE(lines[0].find("gate.sh"), std::string::npos) << recipe;
-  }
+TEST_F(GateScript, gathers_the_evidence_that_the_gate_accepts) {
+  fs::remove_all(at("build"));
+  fs::remove(at("page.md"));
+  const Said said = shell("ci/gate.sh --package ''");
+  EXPECT_EQ(said.exit_code, 0) << said.text;
+  EXPECT_NE(said.text.find("\naccepted\n"), std::string::npos) << said.text;
+  EXPECT_EQ(said.text.find("--quiet"), std::string::npos) << "a log shows how far it is";
+  EXPECT_EQ(text_of(at("page.md")), text_of(at("build/report/summary.md")));
+  EXPECT_NE(text_of(at("page.md")), "");
+  const auto report = nlohmann::json::parse(text_of(at("build/report/report.json")));
+  EXPECT_EQ(report["determinism"]["runs_doubled"], 2);
+  EXPECT_EQ(report["mutants"].size(), 5U);
+  EXPECT_GT(report["properties"].size(), 1U);
 }
 
-TEST_F(Recipes, every_line_gathers_the_evidence_that_the_gate_accepts) {
-  std::set<std::string> lines;
-  for (const char* recipe : {"github.yml", "gitlab.yml", "action.yml"}) {
-    for (auto& line : lines_of(recipe)) lines.insert(std::move(line));
-  }
-  ASSERT_EQ(lines.size(), 3U);
-  for (const auto& line : lines) {
-    fs::remove_all(at("build"));
-    fs::remove(at("page.md"));
-    const Said said = shell(line);
-    EXPECT_EQ(said.exit_code, 0) << line << '\n' << said.text;
-    EXPECT_NE(said.text.find("\naccepted\n"), std::string::npos) << said.text;
-    EXPECT_EQ(text_of(at("page.md")), text_of(at("build/report/summary.md")));
-    EXPECT_NE(text_of(at("page.md")), "");
-    const auto report = nlohmann::json::parse(text_of(at("build/report/report.json")));
-    EXPECT_EQ(report["determinism"]["runs_doubled"], 2);
-    EXPECT_EQ(report["mutants"].size(), 5U);
-    EXPECT_GT(report["properties"].size(), 1U);
-  }
-}
-
-TEST_F(Recipes, every_line_installs_a_package_that_is_named) {
+TEST_F(GateScript, installs_a_package_and_tries_only_the_scenarios_with_it) {
   const std::string package = tarball();
-  for (const char* recipe : {"github.yml", "gitlab.yml", "action.yml"}) {
-    const auto lines = lines_of(recipe);
-    ASSERT_EQ(lines.size(), 1U) << recipe;
+  for (const char* address : {"", "file://"}) {
     fs::remove_all(at("build"));
-    const std::string address = recipe == std::string("github.yml") ? "file://" : "";
-    const Said said = shell(lines[0], address + package);
-    EXPECT_EQ(said.exit_code, 0) << recipe << '\n' << said.text;
+    const Said said = shell("ci/gate.sh --jobs 1 --package '" + (address + package) +
+                            "' -- --write-baseline build/baseline.json");
+    EXPECT_EQ(said.exit_code, 0) << address << said.text;
     EXPECT_NE(said.text.find("\naccepted\n"), std::string::npos) << said.text;
     EXPECT_TRUE(fs::exists(at("build/installed/bin/reprise"))) << said.text;
     EXPECT_FALSE(fs::exists(at("build/release"))) << "nothing is built";
+    const auto report = nlohmann::json::parse(text_of(at("build/report/report.json")));
+    EXPECT_EQ(report["scenarios"].size(), 2U);
+    EXPECT_TRUE(report["mutants"].empty());
+    EXPECT_TRUE(report["properties"].empty());
   }
 }
 
-TEST_F(Recipes, a_wheel_is_installed) {
-  write(
-      at("wheel.py"),
-      "import zipfile\n"
-      "info = 'reprise-0.dist-info/'\n"
-      "with zipfile.ZipFile('reprise-0-py3-none-any.whl', 'w') as wheel:\n"
-      "    wheel.write('program', 'reprise-0.data/scripts/reprise')\n"
-      "    wheel.writestr(info + 'METADATA', 'Metadata-Version: 2.1\\nName: reprise\\nVersion: "
-      "0\\n')\n"
-      "    wheel.writestr(info + 'WHEEL', 'Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: "
-      "py3-none-any\\n')\n"
-      "    wheel.writestr(info + 'RECORD', 'reprise-0.data/scripts/reprise,,\\n' + ''.join(info + "
-      "name + ',,\\n' for name in ('METADATA', 'WHEEL', 'RECORD')))\n");
-  if (shell("python3 -m venv --help && python3 -c 'import ensurepip' && python3 wheel.py")
-          .exit_code != 0) {
-    GTEST_SKIP() << "no python3 with venv";
-  }
-  const Said said = shell("ci/gate.sh --package reprise-0-py3-none-any.whl --scenarios nowhere");
-  EXPECT_EQ(said.exit_code, 1) << "there is no such catalogue";
+TEST_F(GateScript, runs_the_lane_that_is_named) {
+  write(at("mine/trainers/small/trainer.yaml"),
+        "name: small\nabout: for a test\ncommand: [sh, -c, exit 3]\naxes: [dp]\nranks: 1\n"
+        "actions: [train, save]\n");
+  write(at("mine/scenarios/t.yaml"),
+        "proves: x\ntrainer: {name: small, layout: {dp: 1}}\nsteps:\n  - train: 2\n  - save\n"
+        "expect: {max_delta: 0}\n");
+  const Said said =
+      shell("ci/gate.sh --program ./program --lane program --scenarios mine/scenarios --jobs 1");
+  EXPECT_EQ(said.exit_code, 1) << said.text;
+  EXPECT_NE(said.text.find("==> ./program run mine/scenarios --lane program --jobs 1 --report"),
+            std::string::npos)
+      << said.text;
+  EXPECT_NE(said.text.find("ended with 3 before its witness began"), std::string::npos);
+  EXPECT_NE(said.text.find("gate build/report --lane program --baseline"), std::string::npos)
+      << said.text;
+  EXPECT_EQ(said.text.find("again with --double"), std::string::npos)
+      << "the lane has no such runs";
+}
+
+TEST_F(GateScript, installs_a_wheel) {
+  const std::string wheel = wheel_in(tree_->path());
+  if (wheel.empty()) GTEST_SKIP() << "no python3 with venv";
+  const Said said = shell("ci/gate.sh --package " + wheel + " --scenarios nowhere");
+  EXPECT_EQ(said.exit_code, 2) << "there is no such catalogue";
   EXPECT_NE(said.text.find("\nreprise "), std::string::npos) << "the version: " << said.text;
   EXPECT_NE(said.text.find("build/installed/bin/reprise run nowhere"), std::string::npos)
       << said.text;
 }
 
-TEST_F(Recipes, a_package_that_cannot_be_installed_ends_it) {
+TEST_F(GateScript, a_package_that_cannot_be_installed_ends_it) {
   write(at("broken.tar.gz"), "no archive");
   for (const char* package : {"broken.tar.gz", "absent.tar.gz", "program", "file:///absent.whl"}) {
-    const Said said = shell("ci/gate.sh --package \"$REPRISE_PACKAGE\"", package);
+    const Said said = shell("ci/gate.sh --package " + std::string(package));
     EXPECT_EQ(said.exit_code, 1) << package << said.text;
     EXPECT_EQ(said.text.find("==> "), said.text.rfind("==> ")) << "nothing runs: " << said.text;
   }
 }
 
-TEST_F(Recipes, with_a_history_the_page_tells_of_earlier_reports_and_ten_are_kept) {
+TEST_F(GateScript, with_a_history_the_page_tells_of_earlier_reports_and_ten_are_kept) {
   fs::remove_all(at("build"));
   const std::string line = "ci/gate.sh --history build/history";
   const std::string heading = "<section id=\"history\">";
@@ -355,7 +475,7 @@ TEST_F(Recipes, with_a_history_the_page_tells_of_earlier_reports_and_ten_are_kep
   EXPECT_EQ(kept, 11) << "ten reports, and what the script did not make";
 }
 
-TEST_F(Recipes, what_is_refused_is_red_and_has_its_summary) {
+TEST_F(GateScript, what_is_refused_is_red_and_has_its_summary) {
   const fs::path file = at("scenarios/placements/ep2.yaml");
   fs::rename(file, at("ep2.yaml"));
   fs::remove(at("page.md"));
@@ -368,13 +488,16 @@ TEST_F(Recipes, what_is_refused_is_red_and_has_its_summary) {
   EXPECT_NE(text_of(at("page.md")), "") << "the summary matters most where something failed";
 }
 
-TEST_F(Recipes, what_an_earlier_run_showed_is_not_judged_again) {
-  const Said said = shell("ci/gate.sh --scenarios nowhere");
-  EXPECT_EQ(said.exit_code, 1) << said.text;
-  EXPECT_EQ(said.text.find("\naccepted\n"), std::string::npos) << said.text;
+TEST_F(GateScript, ends_at_wrong_usage_and_judges_nothing_that_an_earlier_run_showed) {
+  for (const char* words : {"--scenarios nowhere", "--lane nowhere"}) {
+    const Said said = shell(std::string("ci/gate.sh ") + words);
+    EXPECT_EQ(said.exit_code, 2) << said.text;
+    EXPECT_EQ(said.text.find("==> "), said.text.rfind("==> ")) << "no further step: " << said.text;
+    EXPECT_FALSE(fs::exists(at("build/report/report.json")));
+  }
 }
 
-TEST_F(Recipes, wrong_words_are_exit_code_2_and_run_nothing) {
+TEST_F(GateScript, wrong_words_run_nothing) {
   for (const char* line : {"ci/gate.sh --colour", "ci/gate.sh --report", "ci/gate.sh scenarios",
                            "ci/gate.sh --package a.whl --program reprise"}) {
     const Said said = shell(line);
@@ -386,7 +509,7 @@ TEST_F(Recipes, wrong_words_are_exit_code_2_and_run_nothing) {
   EXPECT_EQ(said.text, "ci/gate.sh: there is no program nowhere/reprise\n");
 }
 
-TEST_F(Recipes, the_command_that_the_gate_names_makes_the_report_of_a_plain_run_full) {
+TEST_F(GateScript, the_command_that_the_gate_names_makes_the_report_of_a_plain_run_full) {
   const std::string gate = "'" REPRISE_EXE
                            "' gate out --lane sim --baseline reports/baseline.json "
                            "--allow-dirty";
