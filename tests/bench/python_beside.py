@@ -401,6 +401,9 @@ def table(row):
     if aim is not None and beside and "failed" not in ours:
         ratio = base / ours["wall"]
         lines += ["", f"{ours['name']}: {ratio:.2f} x the wall time of torch's best durable way; aim {aim:g}: {'met' if ratio >= aim else 'missed'}."]
+        limit = base / row["ways"][0]["wall"]
+        if ratio < aim and limit < aim:
+            lines[-1] += f" No way can meet it here: {row['ways'][0]['name']}, which compares nothing, is {limit:.2f} x."
     return lines + [""]
 
 
