@@ -8,6 +8,17 @@ trainers_report() {
   checked build/release/reprise run scenarios/trainers --lane program --quiet --jobs "$jobs" --report "$report" "$@"
 }
 
+# trainers_tests PYTHON: the tests in Python of the witness, of what it takes from torch and from frameworks,
+# and of what `reprise init` writes.
+trainers_tests() {
+  local file broken=0
+  for file in tests/trainers/test_*.py; do
+    checked env "REPRISE_WITNESS_LIBRARY=$PWD/build/release/libreprise_witness.so" "REPRISE=$PWD/build/release/reprise" \
+      "$1" -m unittest discover tests/trainers -p "${file##*/}" || broken=1
+  done
+  ((broken == 0))
+}
+
 # trainers_run REPORT [ARGUMENT...]: the witness's own tests and the scenarios. Where torch and
 # Megatron-Core can't be installed it runs our engine's alone, and returns $interop_not_run.
 trainers_run() {
@@ -27,8 +38,7 @@ trainers_run() {
     return 1
   fi
   export REPRISE_PYTHON="$interop_env/bin/python"
-  checked env "REPRISE_WITNESS_LIBRARY=$PWD/build/release/libreprise_witness.so" \
-    "$REPRISE_PYTHON" tests/trainers/test_witness.py || broken=1
+  trainers_tests "$REPRISE_PYTHON" || broken=1
   trainers_report "$report" "$@" || broken=1
   ((broken == 0))
 }

@@ -13,6 +13,7 @@ from torch.distributed.checkpoint.state_dict_saver import AsyncCheckpointerType
 
 from engine_saves import TorchSaves
 from reprise.witness import Witness, initial, split
+from reprise.witness_torch import summed, tell_torch
 
 BATCH, INPUTS = 8, 5  # samples of one step in the whole job, numbers of a sample
 _witness = None
@@ -130,14 +131,6 @@ def batch(ids):
     return both[0], both[1]
 
 
-def summed(number, weight=1.0):
-    """A float64 summed over all ranks in the order of the ranks, so that it is the same on each."""
-    mine = torch.tensor([float(number.detach() if isinstance(number, torch.Tensor) else number) * weight], dtype=torch.float64)
-    parts = [torch.empty_like(mine) for _ in range(dist.get_world_size())]
-    dist.all_gather(parts, mine)
-    return sum(p.item() for p in parts)
-
-
 Held = collections.namedtuple("Held", "name shape at size holders parameter")  # a parameter and which box of it is this rank's
 
 
@@ -155,7 +148,7 @@ class Job:
         self.step = self.cursor = self.saved = 0
         self.model = self.built()
         self.fill()
-        self.names = {id(h.parameter): h.name for h in self.held(self.model)}
+        self.places = {h.name: (h.shape, h.at, h.holders) for h in self.held(self.model)}
         self.optimizer = {"adamw": self.adamw, "sgd": self.sgd}[own.options.get("optimizer", "adamw")]()
         self.schedule = torch.optim.lr_scheduler.LambdaLR(self.optimizer, lambda step: 1 / (1 + step / 4))
 
@@ -197,21 +190,10 @@ class Job:
         self.witness.step(self.step, loss=summed(loss, counts), lr=lr, norm=summed(squares) ** 0.5, samples=ids if counts else ())
 
     def told(self, when):
-        """Tells the witness what the model, the optimizer and the loop hold."""
-        own, tensors = self.witness, []
-        for h in self.held(self.model):
-            tensors.append(own.tensor(f"model.{h.name}", h.shape, [(h.at, h.parameter.to_local())], h.holders))
-            for kind, value in self.optimizer.state[h.parameter].items():
-                value = value.to_local() if hasattr(value, "to_local") else value
-                whole = value.dim() == 0
-                tensors.append(own.tensor(f"optim.state.{h.name}.{kind}", [] if whole else h.shape, [([] if whole else h.at, value)], own.world if whole else h.holders))
-        objects = [own.object(f"train.{name}", value) for name, value in self.of_loop().items()]
-        for number, group in enumerate(self.optimizer.param_groups):
-            named = {**group, "params": [self.names[id(p)] for p in group["params"]]}
-            objects += [own.object(f"optim.param_groups.{number}.{name}", value) for name, value in named.items()]
-        if self.late(when):
-            objects.append(own.object("dataloader_state", judged=False))
-        own.state(when, self.step, tensors, objects)
+        """Tells the witness what the model, the optimizer and the loop hold, by the trainer's own boxes."""
+        late = [self.witness.object("dataloader_state", judged=False)] if self.late(when) else []
+        tell_torch(self.witness, when, self.step, self.model, self.optimizer, loop={"train": self.of_loop()},
+                   place=lambda name, _: self.places[name], objects=late)
 
     def of_loop(self):
         return {"step": self.step, "cursor": self.cursor, "schedule_step": self.schedule.last_epoch}

@@ -195,18 +195,35 @@ def initial(key, shape, at, size, seed=0, scale=0.5):
 
 
 class Witness:
-    def __init__(self, versions=(), stand_ins=()):
+    """What one rank says of one life, in FOLDER/life<LIFE>-rank<RANK>.jsonl.
+
+    `Witness()` is for a life that `reprise run` starts: all else is in its environment. `Witness(folder, life)` is for a
+    life that somebody starts by hand, for `reprise resume-proof`: lives of one run are numbered from 0 and lie in one
+    folder, and no file is written twice. Rank and number of ranks are torchrun's RANK and WORLD_SIZE, or 0 and 1; without
+    `layout` it is {"dp": number of ranks}. Without a plan, `actions` has none: say `done` at the end.
+    """
+
+    def __init__(self, folder=None, life=0, versions=(), stand_ins=(), layout=None, seed=0):
         env = os.environ
-        self.rank, self.world, self.seed = int(env["RANK"]), int(env["WORLD_SIZE"]), int(env["REPRISE_SEED"])
-        self.layout, self.checkpoints = json.loads(env["REPRISE_LAYOUT"]), env["REPRISE_CHECKPOINTS"]
-        with open(env["REPRISE_PLAN"]) as file:
-            self.plan = json.load(file)
-        self.life, self.options, self.faults = self.plan["life"], self.plan.get("options") or {}, self.plan.get("faults") or {}
+        self.rank, self.world = int(env.get("RANK", 0)), int(env.get("WORLD_SIZE", 1))
         self.wanted = [key for key in env.get("REPRISE_WITNESS_VALUES", "").split("\n") if key]
-        self.path = os.path.join(env["REPRISE_WITNESS"], f"life{self.life}-rank{self.rank}")
-        self.own = "REPRISE_WITNESS_PID" not in env  # false in a process that this rank started, such as one that writes
-        self.pid = int(env.setdefault("REPRISE_WITNESS_PID", str(os.getpid())))
+        if folder is not None:
+            self.seed, self.layout, self.checkpoints = seed, layout or {"dp": self.world}, None
+            self.plan, self.own, self.pid = {"life": life, "actions": []}, True, os.getpid()
+        elif "REPRISE_PLAN" in env:
+            self.seed, self.layout, self.checkpoints = int(env["REPRISE_SEED"]), json.loads(env["REPRISE_LAYOUT"]), env["REPRISE_CHECKPOINTS"]
+            with open(env["REPRISE_PLAN"]) as file:
+                self.plan = json.load(file)
+            folder, self.own = env["REPRISE_WITNESS"], "REPRISE_WITNESS_PID" not in env  # not in a process that this rank started
+            self.pid = int(env.setdefault("REPRISE_WITNESS_PID", str(os.getpid())))
+        else:
+            raise ValueError("Witness() is for a program that `reprise run` starts; by hand, say where and which life: Witness('run', 0)")
+        self.life, self.options, self.faults = self.plan["life"], self.plan.get("options") or {}, self.plan.get("faults") or {}
+        os.makedirs(folder, exist_ok=True)
+        self.path = os.path.join(folder, f"life{self.life}-rank{self.rank}")
         if self.own:
+            if os.path.exists(self.path + ".jsonl"):
+                raise FileExistsError(f"{self.path}.jsonl is there: this life has run; give the next one the next number, or another folder")
             found = {name: importlib.metadata.version(name) for name in versions}
             self.say("start", life=self.life, rank=self.rank, world=self.world, layout=self.layout, seed=self.seed, versions=found, stand_ins=list(stand_ins))
 
@@ -222,12 +239,16 @@ class Witness:
         load = self.plan.get("load")
         yield from ([{"do": "load", **load}] if load else []) + list(self.plan["actions"])
         at_end()
+        self.done()
+
+    def done(self):
+        """Says that this life ended as planned; nothing but phases may follow."""
         self.say("done")
 
     def exit(self, code, why):
         """Ends the process with a code that is planned; nothing else is cleaned up or waited for."""
         self.say("exit", code=code, why=why)
-        self.say("done")
+        self.done()
         sys.stdout.flush()
         os._exit(code)
 

@@ -255,6 +255,25 @@ class Lives(unittest.TestCase):
         plan["kill"]["rank"] = 0
         self.assertEqual(self.live(plan)[0], 0)
 
+    def test_by_hand(self):
+        """Without the driver's variables folder and life are arguments; no life is written twice."""
+        with tempfile.TemporaryDirectory() as folder:
+            script = ("from reprise.witness import Witness\n"
+                      "own = Witness(%r, 1, layout={'dp': 3}, seed=4)\n"
+                      "own.state('loaded', 2, [], [own.object('cursor', 7)])\n"
+                      "own.done()\n" % f"{folder}/new")
+            env = {name: value for name, value in os.environ.items() if not name.startswith("REPRISE_") and name not in ("RANK", "WORLD_SIZE")}
+            run = lambda text, **more: subprocess.run([sys.executable, "-c", text], env=dict(env, PYTHONPATH=PACKAGE, **more), capture_output=True, text=True)
+            self.assertEqual(run(script, RANK="2", WORLD_SIZE="3").returncode, 0)
+            lines = [json.loads(line) for line in pathlib.Path(folder, "new/life1-rank2.jsonl").read_text().splitlines()]
+            self.assertEqual([line["what"] for line in lines], ["start", "state", "done"])
+            self.assertEqual({name: lines[0][name] for name in ("life", "rank", "world", "layout", "seed")},
+                             {"life": 1, "rank": 2, "world": 3, "layout": {"dp": 3}, "seed": 4})
+            self.assertIn("this life has run", run(script, RANK="2", WORLD_SIZE="3").stderr)
+            self.assertEqual(len(pathlib.Path(folder, "new/life1-rank2.jsonl").read_text().splitlines()), 3)
+            self.assertEqual(run("from reprise.witness import Witness\nprint(Witness(%r).layout)" % folder).stdout, "{'dp': 1}\n")
+            self.assertIn("by hand, say where", run("from reprise.witness import Witness\nWitness()").stderr)
+
     def test_exit_as_planned(self):
         code, files = self.live({"life": 0, "load": None, "actions": [{"do": "exit"}, {"do": "train"}]})
         self.assertEqual((code, [line["what"] for line in files["life0-rank1.jsonl"]]), (16, ["start", "exit", "done"]))
