@@ -74,6 +74,7 @@ def life(trainer, root, layout, actions, options=None, load=None, kill=None, fau
     env = dict(os.environ, WORLD_SIZE=str(ranks), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), OMP_NUM_THREADS="1", REPRISE_LAYOUT=json.dumps(layout),
                REPRISE_SEED=str(seed), REPRISE_PLAN=str(plan), REPRISE_CHECKPOINTS=str(root / "checkpoints"), REPRISE_WITNESS=str(root / "witness"),
                REPRISE_WITNESS_VALUES=values)
+    env["PYTHONPATH"] = os.pathsep.join(filter(None, [env.get("PYTHONPATH"), str(HERE.parent / "python")]))
     env.pop("PYTHONDONTWRITEBYTECODE", None)  # without compiled files each rank compiles 1,800 modules of torch: ten seconds
     env.setdefault("PYTHONPYCACHEPREFIX", os.path.expanduser("~/.cache/reprise/pycache"))
     command = [sys.executable if c == "python3" else c for c in known["command"]]

@@ -18,6 +18,7 @@
 
 #include "core/base/print.hpp"
 #include "driver/lanes/command_run.hpp"
+#include "driver/lanes/package_folders.hpp"
 #include "driver/lanes/process.hpp"
 #include "driver/lanes/scratch_directory.hpp"
 #include "driver/yaml/text_file.hpp"
@@ -118,6 +119,20 @@ std::vector<std::string> environment_words(const std::string& folder) {
   return words;
 }
 
+/// Returns PYTHONPATH with the Python package that is beside this program, so that a trainer finds
+/// the witness where the package is not installed. Empty if there is none.
+std::string python_path(const ProgramPlace& place) {
+  const fs::path beside = fs::absolute(place.reprise).parent_path();
+  for (const auto& folder : kPackageFolders) {
+    const fs::path package = (beside / folder).lexically_normal();
+    if (!fs::exists(package / "witness.py")) continue;
+    const char* given = std::getenv("PYTHONPATH");
+    const std::string first = given == nullptr || *given == '\0' ? "" : std::string(given) + ":";
+    return first + package.parent_path().string();
+  }
+  return "";
+}
+
 /// Says where a deadline comes from.
 std::string limit_text(bool follows_first, bool progressing) {
   const std::int64_t times =
@@ -211,6 +226,8 @@ class RunningLife {
     set("REPRISE_WITNESS", (work_ / "witness").string());
     set("REPRISE_WITNESS_VALUES", request_.values);
     set("REPRISE_PROGRAMS", fs::absolute(request_.place.programs).string());
+    const std::string path = python_path(request_.place);
+    if (!path.empty()) set("PYTHONPATH", path);
     const fs::path library = fs::path(request_.place.programs) / "libreprise_witness.so";
     if (fs::exists(library)) set("REPRISE_WITNESS_LIBRARY", fs::absolute(library).string());
     for (const auto& word : request_.trainer.command)
@@ -291,7 +308,11 @@ std::string ask_versions(const TrainerFile& trainer, const ProgramPlace& place) 
       "try:\n"
       "    from packaging.specifiers import InvalidSpecifier, SpecifierSet\n"
       "except ImportError:\n"
-      "    from pip._vendor.packaging.specifiers import InvalidSpecifier, SpecifierSet\n"
+      "    try:\n"
+      "        from pip._vendor.packaging.specifiers import InvalidSpecifier, SpecifierSet\n"
+      "    except ImportError:\n"
+      "        sys.exit(print('it needs the package packaging (pip install packaging), to compare "
+      "versions'))\n"
       "for need in sys.argv[1:]:\n"
       "    name, wanted = need.split(' ', 1)\n"
       "    public = re.sub(r'\\+[\\w.]+', '', wanted)\n"

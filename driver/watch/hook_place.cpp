@@ -6,6 +6,7 @@
 
 #include "core/base/natural_order.hpp"
 #include "core/base/print.hpp"
+#include "driver/lanes/package_folders.hpp"
 #include "reprise/error.hpp"
 
 namespace reprise::driver {
@@ -38,7 +39,7 @@ std::string find_hook(const std::string& executable, const std::string& package)
     folders = {fs::absolute(package), fs::absolute(package) / "reprise"};
   } else {
     const fs::path beside = fs::absolute(executable).parent_path();
-    folders = {beside / "../python/reprise", beside / "../../python/reprise"};  // tarball, tree
+    for (const auto& folder : kPackageFolders) folders.push_back(beside / folder);
     for (const auto& site : site_packages((beside / "../lib").lexically_normal()))
       folders.push_back(site / "reprise");
   }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
@@ -56,6 +57,18 @@ TEST(ProgramLane, TellsTheEndOfTheLog) {
   EXPECT_EQ(result.code, "VERDICT_DISAGREEMENT");
   EXPECT_THAT(result.reason, HasSubstr("should have ended with 0 but ended with 3"));
   EXPECT_THAT(result.reason, HasSubstr("rank 0 of 2, seed 1, {\"dp\":2}"));
+}
+
+TEST(ProgramLane, TrainersFindThePackageBesideTheProgram) {
+  ::setenv("PYTHONPATH", "/my/own", 1);
+  const auto result =
+      ShellTrainer(std::string(kSay) + kStart +
+                   "echo path $PYTHONPATH; [ -f ${PYTHONPATH#/my/own:}/reprise/witness.py ] && "
+                   "echo there\nexit 3\n")
+          .run();
+  ::unsetenv("PYTHONPATH");
+  EXPECT_THAT(result.reason, HasSubstr("path /my/own:/"));
+  EXPECT_THAT(result.reason, HasSubstr("there"));
 }
 
 TEST(ProgramLane, EndsAProgramAtItsDeadline) {

@@ -1,14 +1,14 @@
 """The shortest training script that is a trainer: every rank holds the whole model, saved by torch.distributed.checkpoint."""
 import os
 import pathlib
-import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "python"))
 import torch
 import torch.distributed as dist
 import torch.distributed.checkpoint as dcp
+from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
 
 from reprise.witness import Witness
+from reprise.witness_torch import summed, tell_torch
 
 dist.init_process_group("gloo")
 own = Witness(versions=["torch"])
@@ -18,20 +18,15 @@ optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
 step = 0
 
 
-def momentum():
-    return {name: optimizer.state[p].get("momentum_buffer", torch.zeros_like(p)) for name, p in model.named_parameters()}
+def tell(when):
+    """Says what this rank holds: from the model and the optimizer, not from the state that is saved."""
+    tell_torch(own, when, step, model, optimizer, loop={"step": step})
 
 
 def state():
     """What goes into a checkpoint."""
-    return {"model": model.state_dict(), "momentum": momentum(), "step": step}
-
-
-def tell(when):
-    """Says what this rank holds: from the model and the optimizer, not from the state that is saved."""
-    held = [(f"model.{name}", p) for name, p in model.named_parameters()] + [(f"momentum.{name}", m) for name, m in momentum().items()]
-    tensors = [own.tensor(key, value.shape, [([0] * value.dim(), value)], holders=own.world) for key, value in held]
-    own.state(when, step, tensors, [own.object("step", step)])
+    weights, moments = get_state_dict(model, optimizer)
+    return {"model": weights, "optim": moments, "step": step}
 
 
 def train():
@@ -43,11 +38,9 @@ def train():
     loss.backward()
     for p in model.parameters():
         dist.all_reduce(p.grad)
-    loss = loss.detach()
-    dist.all_reduce(loss)  # the loss of the whole job
     optimizer.step()
     step += 1
-    own.step(step, loss=loss.item(), lr=0.1, samples=samples)
+    own.step(step, loss=summed(loss), lr=optimizer.param_groups[0]["lr"], samples=samples)
 
 
 def save():
@@ -64,10 +57,8 @@ def load():
     global step
     read = state()
     dcp.load(read, checkpoint_id=f"{own.checkpoints}/{pathlib.Path(own.checkpoints, 'latest').read_text()}")
-    model.load_state_dict(read["model"])
+    set_state_dict(model, optimizer, model_state_dict=read["model"], optim_state_dict=read["optim"])
     step = read["step"]
-    for name, p in model.named_parameters():
-        optimizer.state[p]["momentum_buffer"] = read["momentum"][name]
     tell("loaded")
 
 

@@ -68,5 +68,15 @@ TEST(Needs, NameWhatIsMissingOrNoSpecifier) {
   EXPECT_THAT(why_not("newest"), HasSubstr("'newest', which is not a version specifier"));
 }
 
+TEST(Needs, NameThePackageThatComparesVersions) {
+  const Installed package("2.15.0");
+  const std::string folder = std::getenv("PYTHONPATH");
+  for (const char* hidden : {"packaging.py", "pip.py"}) {
+    std::ofstream(folder + "/" + hidden) << "raise ImportError('hidden')\n";
+  }
+  EXPECT_THAT(why_not(">=2.4"),
+              HasSubstr("it needs the package packaging (pip install packaging)"));
+}
+
 }  // namespace
 }  // namespace reprise::driver
