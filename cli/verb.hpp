@@ -45,6 +45,7 @@ std::unique_ptr<Verb> make_merge();
 std::unique_ptr<Verb> make_compare_reports();
 std::unique_ptr<Verb> make_resume_proof();
 std::unique_ptr<Verb> make_watch();
+std::unique_ptr<Verb> make_init();
 std::unique_ptr<Verb> make_explain();
 std::unique_ptr<Verb> make_completion();
 

@@ -22,6 +22,7 @@ Verbs all_verbs() {
   verbs.push_back(make_compare_reports());
   verbs.push_back(make_resume_proof());
   verbs.push_back(make_watch());
+  verbs.push_back(make_init());
   verbs.push_back(make_explain());
   verbs.push_back(make_completion());
   return verbs;
