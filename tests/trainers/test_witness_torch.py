@@ -60,7 +60,9 @@ def told(folder, *held, **how):
 
 class Alone(unittest.TestCase):
     def setUp(self):
-        self.folder = self.enterContext(tempfile.TemporaryDirectory()) if hasattr(self, "enterContext") else tempfile.mkdtemp()
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.folder = scratch.name
 
     def test_keys_are_those_of_the_checkpoint(self):
         model, optimizer, scheduler = trained()
