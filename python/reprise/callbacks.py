@@ -1,4 +1,4 @@
-"""Callbacks that tell a witness what a job of a framework holds, takes and computes. A framework is imported where it is used.
+"""Callbacks that tell a witness what a job of a framework holds, takes and computes; imports a framework where it is used.
 
     from reprise.callbacks import for_transformers
     from reprise.witness import Witness
@@ -102,14 +102,17 @@ def for_lightning(own, loop=dict):
         def on_train_start(self, trainer, module):
             (optimizer,) = trainer.optimizers
             schedules = [config.scheduler for config in trainer.lr_scheduler_configs]
-            self.job = Followed(own, trainer.model, optimizer, *schedules[:1], at=lambda: trainer.global_step, loop=loop, hooks=False)
+            at = lambda: trainer.global_step  # noqa: E731
+            self.job = Followed(own, trainer.model, optimizer, *schedules[:1], at=at, loop=loop, hooks=False)
             self.told = trainer.global_step
 
         def on_train_batch_start(self, trainer, module, batch, index):
             self.job.forward(batch)
 
         def on_train_batch_end(self, trainer, module, outputs, batch, index):
-            self.job.losses.append(outputs["loss"].detach())
+            loss = outputs.get("loss") if hasattr(outputs, "get") else outputs
+            if loss is not None:
+                self.job.losses.append(loss.detach())
             if trainer.global_step != self.told:
                 self.told = trainer.global_step
                 self.job.step()

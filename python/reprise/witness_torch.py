@@ -67,7 +67,8 @@ def flattened(tree):
     return flatten_state_dict(tree)[0]
 
 
-def tell_torch(own, when, step, model, optimizer=None, scheduler=None, loop=None, place=None, ranks=None, prefixes=("model", "optim", "scheduler"), objects=()):
+def tell_torch(own, when, step, model, optimizer=None, scheduler=None, loop=None, place=None, ranks=None,
+               prefixes=("model", "optim", "scheduler"), objects=()):
     """Says what this rank holds: parameters, buffers, the optimizer's state and groups, the schedule, and `loop`.
 
     Args:
@@ -84,6 +85,8 @@ def tell_torch(own, when, step, model, optimizer=None, scheduler=None, loop=None
         prefixes: keys under which the checkpoint has the model, the optimizer and the schedule.
         objects: more of what `own.object` returns.
     """
+    if any(type(module).__name__ == "FullyShardedDataParallel" for module in model.modules()):
+        raise ValueError("FullyShardedDataParallel flattens parameters, so their boxes are unknown; use fully_shard, or own.tensor")
     ranks, tensors, objects = ranks or own.world, [], list(objects)
     inside, parameters = bare(model), {}
 

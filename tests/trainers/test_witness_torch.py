@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 HERE = pathlib.Path(__file__).resolve().parent
 TREE = HERE.parents[1]
@@ -98,6 +99,20 @@ class Alone(unittest.TestCase):
     def test_a_parameter_of_no_model(self):
         model, optimizer, _ = trained()
         self.assertRaisesRegex(ValueError, "pass all its models", told, self.folder, model.norm, optimizer)
+
+    def test_flat_parameters_are_refused(self):
+        flat = type("FullyShardedDataParallel", (torch.nn.Module,), {})()
+        self.assertRaisesRegex(ValueError, "boxes are unknown", told, self.folder, torch.nn.Sequential(flat))
+
+    def test_buffers_that_distributed_data_parallel_overwrites(self):
+        """Told by the first rank of its group alone, under their own names."""
+        wrapped = type("DistributedDataParallel", (torch.nn.Module,), {})()
+        wrapped.module, wrapped.broadcast_buffers, wrapped.process_group = trained()[0], True, None
+        for rank, has in ((0, True), (1, False)):
+            with unittest.mock.patch("torch.distributed.get_rank", lambda group: rank):
+                tensors, _ = told(self.folder, wrapped)
+            self.assertEqual("model.norm.running_mean" in tensors, has)
+            self.assertIn("model.norm.weight", tensors)
 
     def test_samples_by_content(self):
         batch = {"x": torch.arange(12.0).reshape(3, 4), "y": [torch.tensor([1, 2, 1]), None], "count": torch.tensor(3)}

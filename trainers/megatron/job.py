@@ -33,6 +33,7 @@ from megatron.core.transformer.transformer_config import TransformerConfig
 from engine_saves import EngineSaves
 from places import EXPERTS, Place, bucket_objects, bucket_squares, bucket_tensors, extra_states, tensors_of
 from reprise.witness import Witness, initial
+from reprise.witness_torch import summed
 
 BATCH, MICRO, LENGTH, VOCAB = 8, 2, 6, 32
 RERUN = "rerun_state_machine"
@@ -56,14 +57,6 @@ def microbatches(job):
             rows = [initial("tokens", [1 << 20, LENGTH + 1], [i, 0], [1, LENGTH + 1], scale=0.5) + 0.5 for i in ids]
             tokens = torch.from_numpy((numpy.concatenate(rows) * VOCAB).astype(numpy.int64))
             yield {"ids": list(ids), "tokens": tokens[:, :-1].contiguous(), "labels": tokens[:, 1:].contiguous()}
-
-
-def summed(number):
-    """The float64 numbers of all ranks, added in the order of the ranks."""
-    mine = torch.tensor([float(number)], dtype=torch.float64)
-    parts = [torch.empty_like(mine) for _ in range(dist.get_world_size())]
-    dist.all_gather(parts, mine)
-    return sum(p.item() for p in parts)
 
 
 class Job:
