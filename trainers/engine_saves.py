@@ -24,10 +24,10 @@ def _describe_next_ranks_rows():
         self.whole = shape
         begin(self, key, dtype, shape, *rest)
 
-    def moved(self, key, offset, extent, local):
+    def moved(self, key, dtype, offset, extent, local):
         if len(extent) > 0 and 0 < extent[0] < self.whole[0] and self.whole[0] % extent[0] == 0:
             offset = [(offset[0] + extent[0]) % self.whole[0], *offset[1:]]
-        part(self, key, offset, extent, local)
+        part(self, key, dtype, offset, extent, local)
 
     Leaves._begin, Leaves._part = begun, moved
 
