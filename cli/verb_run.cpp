@@ -24,6 +24,7 @@
 #include "driver/runs/replay.hpp"
 #include "driver/runs/run.hpp"
 #include "driver/trace/trace_file.hpp"
+#include "reports/retries.hpp"
 #include "reprise/error.hpp"
 #include "sim/mutants/mutants.hpp"
 
@@ -64,6 +65,10 @@ class RunVerb final : public Verb {
         .text(shard_, "--shard", "I/N",
               "run only shard I of N, for several machines; 'reprise merge' joins their reports")
         .flag(exit_first_, "-x,--exit-first", "begin no further scenario once one did not pass")
+        .number(retries_, "--retries", 0,
+                "lane program: run what did not pass up to N more times; what passes then is flaky "
+                "(FLAKY), and the exit code is 3")
+        .flag(allow_flaky_, "--allow-flaky", "exit code 0 if all else passed; the report says it")
         .text(lane_, "--lane", "sim|mpi|gpu|program",
               "where scenarios run; default: sim; program runs those with trainers")
         .text(tag_, "--tag", "NAME", "run only scenarios with this tag")
@@ -183,6 +188,7 @@ class RunVerb final : public Verb {
     if (one_lane && determinism_mismatches(report) > 0) return ExitCode::kNotDeterministic;
     const bool failed = report.verdict == reports::Verdict::kFail;
     if (!failed && !catalogue.unreadable.empty()) return ExitCode::kUnusable;
+    if (allow_flaky_ && is_flaky_alone(report)) return ExitCode::kPass;
     return code_of(report.verdict);
   }
 
@@ -293,6 +299,7 @@ class RunVerb final : public Verb {
     request.jobs = static_cast<std::size_t>(jobs_);
     request.timelines = !report_.empty();
     request.exit_first = exit_first_;
+    request.retries = static_cast<std::size_t>(retries_);
     request.options = {.seed = static_cast<std::uint64_t>(seed_),
                        .mutant = mutant_,
                        .keep = keep_,
@@ -314,6 +321,9 @@ class RunVerb final : public Verb {
     const bool program = lane == driver::LaneKind::kProgram;
     if (!program && (!python_.empty() || !trainers_.empty())) {
       throw Error(Code::kUsage, "--python and --trainers belong to --lane program");
+    }
+    if (!program && retries_ > 0) {
+      throw Error(Code::kUsage, "--retries belongs to --lane program: elsewhere nothing is flaky");
     }
     if (program && (double_ || !mutant_.empty() || options_.any() || save_interval_ > 0)) {
       throw Error(Code::kUsage,
@@ -446,6 +456,8 @@ class RunVerb final : public Verb {
   std::string last_failed_;
   std::string shard_;
   bool exit_first_ = false;
+  std::int64_t retries_ = 0;
+  bool allow_flaky_ = false;
   std::string lane_ = "sim";
   std::string launcher_ = "mpirun";
   std::string python_;

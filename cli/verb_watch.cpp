@@ -18,6 +18,7 @@
 #include "driver/watch/hook_place.hpp"
 #include "driver/watch/watch_result.hpp"
 #include "driver/watch/watch_run.hpp"
+#include "reports/retries.hpp"
 #include "reprise/error.hpp"
 
 namespace reprise::cli {
@@ -82,6 +83,10 @@ class WatchVerb final : public Verb {
                 "Later lives follow life A")
         .text(record_, "--record", "DIR", "keep there what is recorded and printed")
         .text(judge_, "--judge", "DIR", "run nothing; judge what was recorded there")
+        .number(retries_, "--retries", 0,
+                "if it did not pass, run all lives again, up to N times; a pass is then flaky "
+                "(FLAKY), and the exit code is 3")
+        .flag(allow_flaky_, "--allow-flaky", "exit code 0 if it is flaky; the report says it")
         .text(label_, "--name", "NAME", "name in the report; default: the script's")
         .text(report_, "--report", "DIR",
               "write report.json, junit.xml, report.html and summary.md there")
@@ -96,20 +101,24 @@ class WatchVerb final : public Verb {
     }
     const auto start = std::chrono::steady_clock::now();
     reports::Report report = driver::empty_report(reports::ReportLane::kWatch);
-    driver::WatchOutcome outcome = judge_.empty() ? run_lives(console) : judge_records();
+    driver::WatchOutcome outcome;
+    std::int64_t tries = 0;
+    const auto next_try = [&]() -> std::optional<reports::ScenarioResult> {
+      if (outcome.interrupted) return std::nullopt;
+      if (++tries > 1) console.out << fmt::format("\ntry {} of {}:\n", tries, retries_ + 1);
+      const auto begin = std::chrono::steady_clock::now();
+      outcome = judge_.empty() ? run_lives(console, tries) : judge_records();
+      return shown_result(outcome, std::chrono::steady_clock::now() - begin, console);
+    };
+    auto result = reports::with_retries(*next_try(), static_cast<std::size_t>(retries_), next_try);
+    if (is_flaky(result)) console.out << "resume: flaky: " << result.reason << '\n';
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-    auto result = driver::watch_result(outcome.lives, outcome.judgement);
-    result.name = "watch/" + result_name();
-    result.seconds = seconds.count();
-    result.replay = replay();
     report.seconds = seconds.count();
     report.interrupted = outcome.interrupted;
     report.scenarios.push_back(std::move(result));
     report.planned = 1;
     add_not_claimed(outcome, report);
     report.verdict = reports::overall(report);
-    if (outcome.interrupted) console.out << "interrupted: what follows is of the lives that ran\n";
-    console.out << watch_text(outcome.judgement);
     if (report.verdict != reports::Verdict::kPass) {
       console.out << "  see it again: " << report.scenarios.back().replay << '\n';
       const auto& code = report.scenarios.back().code;
@@ -120,12 +129,29 @@ class WatchVerb final : public Verb {
       console.out << "\nreport: " << report_ << "/report.json\nsha256: " << digest << '\n';
     }
     if (report.verdict == reports::Verdict::kPass) return ExitCode::kPass;
+    if (allow_flaky_ && is_flaky_alone(report)) return ExitCode::kPass;
     return report.verdict == reports::Verdict::kFail ? ExitCode::kFail : ExitCode::kInconclusive;
   }
 
  private:
+  /// Prints what was found, and returns it for the report.
+  reports::ScenarioResult shown_result(const driver::WatchOutcome& outcome,
+                                       std::chrono::duration<double> seconds,
+                                       const Console& console) const {
+    if (outcome.interrupted) console.out << "interrupted: what follows is of the lives that ran\n";
+    console.out << watch_text(outcome.judgement);
+    auto result = driver::watch_result(outcome.lives, outcome.judgement);
+    result.name = "watch/" + result_name();
+    result.seconds = seconds.count();
+    result.replay = replay();
+    return result;
+  }
+
   void require_sense() const {
     checked_moment();
+    if (!judge_.empty() && retries_ > 0) {
+      throw Error(Code::kUsage, "--judge runs nothing; leave out --retries");
+    }
     if (!judge_.empty() && !command_.empty()) {
       throw Error(Code::kUsage, "--judge runs nothing; leave out the command");
     }
@@ -167,7 +193,14 @@ class WatchVerb final : public Verb {
     return python.find('/') == std::string::npos ? python : fs::absolute(python).string();
   }
 
-  driver::WatchRequest request_for(const Console& console, const std::string& scratch) const {
+  /// Returns the folder of a try; each has its own.
+  static std::string folder_of(const std::string& folder, std::int64_t tries) {
+    const std::string whole = fs::absolute(folder).string();
+    return tries == 1 ? whole : whole + "/retry-" + std::to_string(tries - 1);
+  }
+
+  driver::WatchRequest request_for(const Console& console, const std::string& scratch,
+                                   std::int64_t tries) const {
     driver::WatchRequest request;
     request.command = command_;
     request.resume_words = shell_words(resume_args_);
@@ -185,8 +218,8 @@ class WatchVerb final : public Verb {
                       .links = links_,
                       .without = without_,
                       .in_place = in_place_};
-    request.folder = record_.empty() ? scratch + "/records" : fs::absolute(record_).string();
-    request.work = work_.empty() ? scratch : fs::absolute(work_).string();
+    request.folder = record_.empty() ? scratch + "/records" : folder_of(record_, tries);
+    request.work = work_.empty() ? scratch : folder_of(work_, tries);
     request.keep_work = !work_.empty();
     request.silence_s_max = timeout_;
     for (const auto& own : {record_, report_, work_}) {
@@ -197,13 +230,13 @@ class WatchVerb final : public Verb {
         request.source.without.push_back(relative.string());
       }
     }
-    if (!work_.empty()) fs::create_directories(work_);
+    if (!work_.empty()) fs::create_directories(request.work);
     return request;
   }
 
-  driver::WatchOutcome run_lives(const Console& console) const {
+  driver::WatchOutcome run_lives(const Console& console, std::int64_t tries) const {
     const driver::ScratchDirectory scratch;
-    const driver::WatchRequest request = request_for(console, fs::canonical(scratch.path()));
+    const driver::WatchRequest request = request_for(console, fs::canonical(scratch.path()), tries);
     PosixClock clock;
     ProgressLine line(console, clock, "watch",
                       quiet_ ? ProgressLine::Shown::kNever : ProgressLine::Shown::kYes);
@@ -297,6 +330,8 @@ class WatchVerb final : public Verb {
   std::int64_t timeout_ = 600;
   std::string record_;
   std::string judge_;
+  std::int64_t retries_ = 0;
+  bool allow_flaky_ = false;
   std::string label_;
   std::string report_;
   bool quiet_ = false;

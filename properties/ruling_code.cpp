@@ -45,6 +45,7 @@ constexpr std::array kJudgedNames = {
     JudgedName{judged::kFalseReplica, "FALSE_REPLICA"},
     JudgedName{judged::kKeysetAsymmetry, "KEYSET_ASYMMETRY"},
     JudgedName{judged::kProtocol, "PROTOCOL"},
+    JudgedName{judged::kFlaky, "FLAKY"},
 };
 
 constexpr bool is_in_order() {

@@ -98,8 +98,10 @@ inline constexpr RulingCode kFalseReplica{kFirst + 30};
 inline constexpr RulingCode kKeysetAsymmetry{kFirst + 31};
 /// A rank took a step that its save, load or rerun machine does not allow in that state.
 inline constexpr RulingCode kProtocol{kFirst + 32};
+/// What did not pass did when it ran once more.
+inline constexpr RulingCode kFlaky{kFirst + 33};
 
-inline constexpr std::size_t kCount = 33;
+inline constexpr std::size_t kCount = 34;
 
 }  // namespace judged
 

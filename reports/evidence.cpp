@@ -179,8 +179,9 @@ std::string flaw_in_words(const ScenarioResult& result) {
   return "";
 }
 
-/// Returns what is wrong with the tries before the one that passed; empty if nothing is. Only what
-/// a deadline ended is tried again, and only programs of others have deadlines that are real time.
+/// Returns what is wrong with the tries before the one that passed; empty if nothing is. A pass
+/// after a retry is one only if a deadline ended the first try, and only programs of others have
+/// deadlines that are real time.
 std::string flaw_in_tries(const ScenarioResult& result, ReportLane lane) {
   if (result.earlier_tries.empty()) return "";
   if (lane != ReportLane::kProgram) return "was retried, which only the lane program does";

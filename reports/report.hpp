@@ -128,7 +128,7 @@ struct FaultResult {
   bool must_fire = true;  ///< false if the scenario can pass even if the fault does not fire
 };
 
-/// A try of a scenario that a deadline ended, so that the scenario was run once more.
+/// A try of a scenario that did not pass, after which the scenario was run once more.
 struct EarlierTry {
   std::string code;
   std::string reason;
@@ -169,7 +169,7 @@ struct ScenarioResult {
   std::vector<FaultResult> faults;
   std::string replay;    ///< command line that repeats the scenario
   bool crashed = false;  ///< true if this program crashed while it ran the scenario
-  /// Tries before the one that the result describes; empty unless a deadline ended one.
+  /// Tries beside the one that the result describes.
   std::vector<EarlierTry> earlier_tries = {};
 };
 

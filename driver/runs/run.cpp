@@ -22,6 +22,7 @@
 #include "driver/lanes/foreign_life.hpp"
 #include "driver/lanes/gpu_room.hpp"
 #include "driver/lanes/ranks_program.hpp"
+#include "driver/programs/control_book.hpp"
 #include "driver/programs/program_run.hpp"
 #include "driver/record/between_lives.hpp"
 #include "driver/record/build_info.hpp"
@@ -39,6 +40,7 @@
 #include "properties/ruling_code.hpp"
 #include "reports/lacks.hpp"
 #include "reports/pages/pages.hpp"
+#include "reports/retries.hpp"
 #include "reprise/error.hpp"
 #include "reprise/store.hpp"
 #include "sim/fibers/crash.hpp"
@@ -161,6 +163,23 @@ ScenarioResult not_run(const Scenario& scenario, const RunRequest& request,
   return result;
 }
 
+/// Runs the scenario, and again if it did not pass and the request wants that. A retry keeps its
+/// checkpoints apart, and makes control runs of its own.
+ScenarioResult run_with_retries(const Scenario& scenario, const RunRequest& request,
+                                const LaneOptions& options) {
+  LaneOptions again = options;
+  std::size_t retries = 0;
+  return reports::with_retries(run_scenario(scenario, request.lane, options), request.retries,
+                               [&]() -> std::optional<ScenarioResult> {
+                                 if (request.interrupted()) return std::nullopt;
+                                 again.controls = std::make_shared<ControlBook>();
+                                 if (!options.keep.empty())
+                                   again.keep =
+                                       options.keep + "/retry-" + std::to_string(++retries);
+                                 return run_scenario(scenario, request.lane, again);
+                               });
+}
+
 /// Runs the scenario, unless the user has interrupted the run. If the interruption comes while the
 /// scenario runs, a failure proves nothing, because the processes of the ranks also receive the
 /// signal.
@@ -171,7 +190,7 @@ ScenarioResult run_unless_interrupted(const Scenario& scenario, const RunRequest
     const std::string again = replay_line(scenario, request.lane, options);
     const int crash = sim::crash_of(
         "the program crashed in " + scenario.name + "; see it again: " + again + "\n", [&] {
-          result = run_scenario(scenario, request.lane, options);
+          result = run_with_retries(scenario, request, options);
           require_effect(scenario, request.lane, options, result);
         });
     if (crash != 0) return crashed(scenario, crash, again);

@@ -62,6 +62,8 @@ struct RunRequest {
   bool timelines = false;
   /// If true, no further scenario begins once one did not pass; the others are reported as not run.
   bool exit_first = false;
+  /// How many more tries a scenario gets that did not pass (reports/retries.hpp).
+  std::size_t retries = 0;
 };
 
 /// Called when a scenario starts, from any thread, but never by two threads at once.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <sstream>
 
 namespace reprise::driver {
 namespace {
@@ -154,6 +155,10 @@ class ResultWriter {
            .ranks = {other.ranks.begin(), other.ranks.end()},
            .code = std::string(name_of(other.code)),
            .text = other.where + (other.where.empty() ? "" : ": ") + other.text});
+    }
+    std::istringstream log(cause.log);
+    for (std::string line; std::getline(log, line);) {
+      failure.consequences.push_back({.life = cause.life, .text = "printed: " + line});
     }
     if (!cause.names.empty() && failure.rank && cause.weight == Weight::kFail) {
       result_.first_difference = reports::FirstDifference{.rank = *failure.rank,

@@ -107,11 +107,39 @@ TEST_F(WatchVerb, keeps_records_that_are_judged_again) {
 }
 
 TEST_F(WatchVerb, shows_what_a_life_printed_that_could_not_begin) {
-  const auto result = watch({"--resume-args=--resume"}, {"--defect", "wants no resume"});
+  const auto result =
+      watch({"--resume-args=--resume", "--report", path("out")}, {"--defect", "wants no resume"});
   EXPECT_EQ(result.exit_code, 3) << result.all();
   EXPECT_THAT(result.out,
               AllOf(HasSubstr("resume: inconclusive\n"), HasSubstr("ended with exit code 2"),
                     HasSubstr("    fake_job.py: error: unrecognized arguments: --resume\n")));
+  EXPECT_THAT(text_of(path("out/junit.xml")),
+              HasSubstr("then:         printed: fake_job.py: error: unrecognized arguments"));
+}
+
+TEST_F(WatchVerb, tries_again_and_never_passes_what_passes_only_at_times) {
+  const std::vector<std::string> job = {"--defect", "the average is lost", "--once", path("once")};
+  const auto flaky = watch({"--retries", "2", "--resume-args=--resume", "--report", path("out"),
+                            "--record", path("kept")},
+                           job);
+  EXPECT_EQ(flaky.exit_code, 3) << flaky.all();
+  EXPECT_THAT(flaky.out, AllOf(HasSubstr("\n\ntry 2 of 3:\nresume: pass "), Not(HasSubstr("try 3")),
+                               HasSubstr("resume: flaky: passed on try 2, not before: fail, "
+                                         "LOST_OBJECT: ema.shadow on rank 0: as in a new process"),
+                               HasSubstr("reprise explain FLAKY")));
+  EXPECT_THAT(text_of(path("out/junit.xml")),
+              AllOf(HasSubstr("<error type=\"FLAKY\""), HasSubstr("earlier try:  LOST_OBJECT: ")));
+  EXPECT_TRUE(fs::exists(path("kept/retry-1/C.log")));
+  fs::remove(path("once"));
+  const auto allowed = watch(
+      {"--retries", "1", "--allow-flaky", "--resume-args=--resume", "--report", path("out")}, job);
+  EXPECT_EQ(allowed.exit_code, 0) << allowed.all();
+  EXPECT_EQ(nlohmann::json::parse(text_of(path("out/report.json"))).at("verdict"), "inconclusive");
+  const auto always = watch({"--retries", "1", "--allow-flaky", "--resume-args=--resume"},
+                            {"--defect", "the average is lost"});
+  EXPECT_EQ(always.exit_code, 1) << always.all();
+  EXPECT_THAT(always.out, HasSubstr("try 2 of 2:\nresume: FAIL "));
+  EXPECT_EQ(run_program({"watch", "--judge", path("kept"), "--retries", "1"}).exit_code, 2);
 }
 
 TEST_F(WatchVerb, refuses_what_makes_no_sense) {

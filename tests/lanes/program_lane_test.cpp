@@ -32,14 +32,22 @@ class ShellTrainer {
 
   reports::ScenarioResult run(const std::string& expect = "max_delta: 0",
                               const std::string& steps = "") const {
-    const auto scenarios = parse_scenarios(
-        "proves: x\ntrainer: {name: small, layout: {dp: 2}}\nsteps:\n  - train: 2\n  - save\n" +
-            steps + "expect: {" + expect + "}\n",
-        "a/scenarios/t.yaml", directory_.path());
-    return run_scenario(scenarios.at(0), LaneKind::kProgram, lane_options());
+    return run_scenario(scenarios(expect, steps).at(0), LaneKind::kProgram, lane_options());
+  }
+  reports::Report run_all(const std::string& expect, std::size_t retries) const {
+    RunRequest request{.lane = LaneKind::kProgram, .options = lane_options()};
+    request.retries = retries;
+    return run_these(scenarios(expect, ""), request, [](const RunProgress& /*progress*/) {});
   }
 
  private:
+  std::vector<Scenario> scenarios(const std::string& expect, const std::string& steps) const {
+    return parse_scenarios(
+        "proves: x\ntrainer: {name: small, layout: {dp: 2}}\nsteps:\n  - train: 2\n  - save\n" +
+            steps + "expect: {" + expect + "}\n",
+        "a/scenarios/t.yaml", directory_.path());
+  }
+
   TemporaryDirectory directory_;
 };
 
@@ -105,6 +113,21 @@ TEST(ProgramLane, TriesOnceMoreAfterADeadline) {
   ASSERT_EQ(late.earlier_tries.size(), 1U);
   EXPECT_THAT(late.earlier_tries[0].reason,
               HasSubstr("did not finish within 10 s (10 times trainer.yaml: seconds)"));
+}
+
+TEST(ProgramLane, RunsAgainWhatDidNotPassIfAsked) {
+  const std::string once =
+      std::string(kSay) + kStart + "if mkdir rank$RANK 2> /dev/null; then exit 4; fi\nexit 3\n";
+  const std::string expect = "fails: VERDICT_DISAGREEMENT, says: ended with 3";
+  const auto flaky = ShellTrainer(once).run_all(expect, 2);
+  EXPECT_EQ(flaky.verdict, reports::Verdict::kInconclusive);
+  EXPECT_EQ(flaky.scenarios.at(0).code, "FLAKY");
+  EXPECT_THAT(flaky.scenarios.at(0).reason, HasSubstr("ended with 4"));
+  EXPECT_EQ(flaky.scenarios.at(0).earlier_tries.size(), 1U);
+  const std::string always = std::string(kSay) + kStart + "exit 4\n";
+  const auto fails = ShellTrainer(always).run_all(expect, 2);
+  EXPECT_EQ(fails.scenarios.at(0).verdict, reports::Verdict::kFail);
+  EXPECT_EQ(fails.scenarios.at(0).earlier_tries.size(), 2U);
 }
 
 /// Begins a script whose lives report their start; `life` is the number of the life.

@@ -52,6 +52,7 @@ TEST(Failure, is_a_block_with_the_cause_first_and_then_what_follows) {
             "  then:         life 2: NO_WRITER: of w\n"
             "  then:         life 2, rank 0: first difference\n"
             "  then:         3 more findings\n"
+            "  explained by: reprise explain ZERO_FILL\n"
             "  see it again: reprise run stale.yaml\n");
 }
 
@@ -147,6 +148,7 @@ TEST(Failure, of_a_version_that_did_not_write_it_is_shown_by_code_and_reason) {
   EXPECT_FALSE(old.scenarios[0].failure);
   EXPECT_EQ(to_block(old.scenarios[0]),
             "stale: ZERO_FILL: rank 1: zeros stand there; also BIT_MISMATCH x 2\n"
+            "  explained by: reprise explain ZERO_FILL\n"
             "  see it again: reprise run stale.yaml\n");
 }
 

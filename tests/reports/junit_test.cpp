@@ -47,6 +47,7 @@ TEST(Junit, looks_like_this) {
     <testcase classname="reprise.placements" name="placements/good[k=a/b]" time="0.000" />
     <testcase classname="reprise" name="bad" time="0.100">
       <failure type="ZERO_FILL" message="zeros">bad: ZERO_FILL: zeros
+  explained by: reprise explain ZERO_FILL
   see it again: reprise run f.yaml
 </failure>
     </testcase>

@@ -39,6 +39,7 @@ TEST(Table, looks_like_this) {
             "stale     tp2 -> tp4  fail          5       123        0.5               1\n"
             "\n"
             "stale: ZERO_FILL: zeros stand there\n"
+            "  explained by: reprise explain ZERO_FILL\n"
             "  see it again: reprise run stale.yaml\n"
             "\n"
             "not run: gpu: no CUDA device\n");

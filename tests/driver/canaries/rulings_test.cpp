@@ -54,6 +54,7 @@ constexpr std::array kOfRuns = {
     judged::kLanesDisagree,     // Determinism
     judged::kMutantSurvived,    // Mutants
     judged::kValidatorVacuous,  // Mutants
+    judged::kFlaky,             // Retries
 };
 
 TEST(Rulings, each_code_that_only_judges_use_has_a_case) {

@@ -1,7 +1,7 @@
 """A training command without torch, for tests of `reprise watch`: it computes with a few numbers, saves them
 to a relative folder, and writes by itself what the hook of the Python package would record (docs/watch.md).
 
-    fake_job.py [--steps N] [--save-every N] [--out DIR] [--resume] [--ranks N] [--defect NAME]
+    fake_job.py [--steps N] [--save-every N] [--out DIR] [--resume] [--ranks N] [--defect NAME] [--once FILE]
 """
 
 import argparse
@@ -20,9 +20,14 @@ parser.add_argument("--resume", nargs="?", const="newest")
 parser.add_argument("--exit", type=int, default=0)
 parser.add_argument("--ranks", type=int, default=1)
 parser.add_argument("--defect", default="")
+parser.add_argument("--once")  # a file; where it is, a resumed life has no defect, and makes it otherwise
 args = parser.parse_args()
 
 LIFE = os.environ["REPRISE_WATCH_LIFE"]
+if args.once and LIFE == "C":
+    if os.path.exists(args.once):
+        args.defect = ""
+    open(args.once, "w").close()
 KILL = json.loads(os.environ.get("REPRISE_WATCH_KILL", "{}"))
 
 
