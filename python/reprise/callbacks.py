@@ -17,11 +17,11 @@ class Followed:
     """A job whose training forwards are seen: its samples by their content, and the loss that the model returns. Without
     `hooks` somebody else calls `forward`.
 
-    `at` returns the number of steps that are done; `loop` what the loop holds besides, as a dict.
+    `at` returns the number of steps that are done; `loop` what the loop holds besides, as a dict; `how` is for tell_torch.
     """
 
-    def __init__(self, own, model, optimizer=None, scheduler=None, at=lambda: 0, loop=dict, hooks=True):
-        self.own, self.at, self.loop = own, at, loop
+    def __init__(self, own, model, optimizer=None, scheduler=None, at=lambda: 0, loop=dict, hooks=True, **how):
+        self.own, self.at, self.loop, self.how = own, at, loop, how
         self.held = (model, optimizer, scheduler)
         self.loads, self.saved, self.ended = own.life > 0, None, False
         self._begin_step()
@@ -60,7 +60,7 @@ class Followed:
         self._begin_step()
 
     def tell(self, when):
-        tell_torch(self.own, when, self.at(), *self.held, loop=self.loop())
+        tell_torch(self.own, when, self.at(), *self.held, loop=self.loop(), **self.how)
 
     def save(self):
         """Where the state is saved; once a step."""
@@ -80,7 +80,8 @@ def for_transformers(own, loop=dict):
 
     class TellWitness(TrainerCallback):
         def on_train_begin(self, args, state, control, model=None, optimizer=None, lr_scheduler=None, **_):
-            self.job = Followed(own, model, optimizer, lr_scheduler, lambda: state.global_step, loop)
+            # Callbacks see the model without DistributedDataParallel around it.
+            self.job = Followed(own, model, optimizer, lr_scheduler, lambda: state.global_step, loop, overwritten=own.world > 1)
 
         def on_step_end(self, *_, **__):
             self.job.step()

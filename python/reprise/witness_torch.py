@@ -31,11 +31,11 @@ def named(name):
     return name
 
 
-def kept_buffers(model, ranks):
+def kept_buffers(model, ranks, overwritten):
     """Name and buffer of those that a state dict has, and how many ranks hold it. Those that DistributedDataParallel
     overwrites by its first rank's at each forward are that rank's alone."""
-    overwritten = getattr(model, "broadcast_buffers", False)
-    if overwritten and dist.get_rank(model.process_group) > 0:
+    overwritten = getattr(model, "broadcast_buffers", False) if overwritten is None else overwritten
+    if overwritten and dist.get_rank(getattr(model, "process_group", None)) > 0:
         return
     for path, module in bare(model).named_modules():
         for name, buffer in module._buffers.items():
@@ -68,7 +68,7 @@ def flattened(tree):
 
 
 def tell_torch(own, when, step, model, optimizer=None, scheduler=None, loop=None, place=None, ranks=None,
-               prefixes=("model", "optim", "scheduler"), objects=()):
+               prefixes=("model", "optim", "scheduler"), objects=(), overwritten=None):
     """Says what this rank holds: parameters, buffers, the optimizer's state and groups, the schedule, and `loop`.
 
     Args:
@@ -84,6 +84,8 @@ def tell_torch(own, when, step, model, optimizer=None, scheduler=None, loop=None
         ranks: how many ranks hold the parameters of this model, if not all: those of one pipeline stage.
         prefixes: keys under which the checkpoint has the model, the optimizer and the schedule.
         objects: more of what `own.object` returns.
+        overwritten: whether each forward begins with the buffers of the first rank, which are then told by that rank alone. If
+            None, as a DistributedDataParallel around the model does it.
     """
     if any(type(module).__name__ == "FullyShardedDataParallel" for module in model.modules()):
         raise ValueError("FullyShardedDataParallel flattens parameters, so their boxes are unknown; use fully_shard, or own.tensor")
@@ -110,7 +112,7 @@ def tell_torch(own, when, step, model, optimizer=None, scheduler=None, loop=None
         name = named(name)
         parameters.setdefault(parameter, name)
         tell(f"{prefixes[0]}.{name}", parameter, box_of_parameter(name, parameter))
-    for name, buffer, holders in kept_buffers(model, ranks):
+    for name, buffer, holders in kept_buffers(model, ranks, overwritten):
         tell(f"{prefixes[0]}.{name}", buffer, box_of(buffer, holders))
     if optimizer is not None:
         for parameter, name in parameters.items():

@@ -180,6 +180,92 @@ class Jobs(unittest.TestCase):
         self.check(live, {"moments": ("LOST_OBJECT", "optim.state."), "schedule": ("scheduler.last_epoch",), "data": ("DATA_STREAM_SKIP",)})
 
 
+RANK = """
+import os, sys
+sys.path[:0] = [%r, %r]
+import torch
+from accelerate import Accelerator
+from accelerate.utils import set_seed
+from reprise import callbacks
+from reprise.witness import Witness
+from test_callbacks import Rows, SAVED, STEPS
+
+def layers():
+    return torch.nn.Sequential(torch.nn.Embedding(32, 4), torch.nn.Flatten(), torch.nn.BatchNorm1d(32), torch.nn.Linear(32, 32))
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = layers()
+
+    def forward(self, input_ids, labels):
+        return {"loss": self.layers(input_ids).square().mean()}
+
+def trainer(run, life, ends):
+    from transformers import Trainer, TrainingArguments
+    set_seed(5)
+    arguments = TrainingArguments(output_dir=f"{run}-saves", max_steps=ends, per_device_train_batch_size=2, save_steps=SAVED, use_cpu=True, report_to=[],
+                                  disable_tqdm=True, lr_scheduler_type="constant")
+    told = callbacks.for_transformers(Witness(run, life))
+    Trainer(Model(), arguments, train_dataset=Rows(), callbacks=[told]).train(resume_from_checkpoint=f"{run}-saves/checkpoint-{SAVED}" if life else None)
+
+def live(run, life, ends, wrong):
+    set_seed(5)
+    own, accelerator, step = Witness(run, life), Accelerator(cpu=True), 0
+    model = layers()
+    loader = torch.utils.data.DataLoader(Rows(), 2)
+    model, optimizer, loader = accelerator.prepare(model, torch.optim.AdamW(model.parameters(), lr=0.01), loader)
+    job = callbacks.for_accelerate(own, accelerator, model, optimizer, at=lambda: step, loop=lambda: {"step": step})
+    if life:
+        accelerator.load_state(f"{run}-saves")
+        step = SAVED
+        if wrong and own.rank == 1:
+            model.module[3].bias.data[7] += 1
+    while step < ends:
+        for batch in accelerator.skip_first_batches(loader, step %% len(loader)):
+            loss = model(batch["input_ids"]).square().mean()
+            accelerator.backward(loss)
+            optimizer.step()
+            optimizer.zero_grad()
+            step += 1
+            job.step(loss)
+            if step == SAVED:
+                accelerator.save_state(f"{run}-saves")
+            if step == ends:
+                break
+    job.end()
+
+live("a", 0, STEPS, False)
+for run in ("b", "wrong"):
+    live(run, 0, SAVED + 1, False)
+    live(run, 1, STEPS, run == "wrong")
+if sys.argv[1] == "True":
+    trainer("trainer-a", 0, STEPS)
+    trainer("trainer-b", 0, SAVED)
+    trainer("trainer-b", 1, STEPS)
+torch.distributed.destroy_process_group()
+"""
+
+
+class Ranks(unittest.TestCase):
+    @needs("accelerate")
+    def test_distributed_data_parallel(self):
+        """Two ranks, whose losses and running means differ; then one of them resumes with another weight."""
+        with tempfile.TemporaryDirectory() as folder:
+            pathlib.Path(folder, "train.py").write_text(RANK % (str(TREE / "python"), str(TREE / "tests/trainers")))
+            launch = [sys.executable, "-W", "ignore", "-m", "torch.distributed.run", "--standalone", "--local-addr", "127.0.0.1", "--nproc-per-node", "2"]
+            trainer = importlib.util.find_spec("transformers") is not None
+            ran = subprocess.run([*launch, "train.py", str(trainer)], cwd=folder, env=dict(os.environ, GLOO_SOCKET_IFNAME="lo", OMP_NUM_THREADS="1"),
+                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+            self.assertEqual(ran.returncode, 0, ran.stdout)
+            runs = [("trainer-a", "trainer-b", 0, "pass")] * trainer + [("a", "b", 0, "pass"), ("a", "wrong", 1, "REPLICA_MISMATCH")]
+            for uninterrupted, run, exit_code, says in runs:
+                ran = subprocess.run([REPRISE, "resume-proof", uninterrupted, run], cwd=folder, capture_output=True, text=True)
+                self.assertEqual(ran.returncode, exit_code, ran.stdout)
+                self.assertIn(says, ran.stdout)
+        self.assertIn("model.3.bias", ran.stdout)
+
+
 class Unused(unittest.TestCase):
     def test_no_framework_is_imported(self):
         says = "import sys, reprise.callbacks; print([name for name in ('transformers', 'lightning', 'accelerate') if name in sys.modules])"
