@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "cli/arguments/part_of_work.hpp"
 #include "cli/interrupts.hpp"
 #include "cli/output/progress_line.hpp"
 #include "cli/output/table.hpp"
@@ -21,6 +22,7 @@
 #include "driver/runs/shrink_file.hpp"
 #include "driver/yaml/text_file.hpp"
 #include "reports/cause.hpp"
+#include "reports/shards.hpp"
 #include "reprise/error.hpp"
 #include "sim/mutants/mutants.hpp"
 
@@ -56,6 +58,10 @@ class ExploreVerb final : public Verb {
               "search only in jobs of this subject: " + join(driver::timeline_subjects(), ", "))
         .text(out_, "--out", "DIR",
               "write shrunk failures there; default: the directory of --report")
+        .text(
+            shard_, "--shard", "I/N",
+            "make shard I of N searches, each with a seed of its own and all --runs or --minutes, "
+            "for several machines; 'reprise merge' adds up their reports")
         .number(jobs_, "--jobs", 1, "number of threads")
         .flag(alone_, "--alone", "only use seeds; never branch")
         .text(mutant_, "--mutant", "NAME",
@@ -98,6 +104,7 @@ class ExploreVerb final : public Verb {
   const std::string& place_of_failures() const { return out_.empty() ? report_ : out_; }
 
   void require_sense() const {
+    part_of_work(shard_);
     const auto subjects = driver::timeline_subjects();
     if (!subject_.empty() && std::ranges::find(subjects, subject_) == subjects.end()) {
       throw Error(Code::kUsage, fmt::format("there is no subject '{}'; the subjects are: {}",
@@ -109,11 +116,12 @@ class ExploreVerb final : public Verb {
                   "failures of a search without a report");
     }
     if (!mutant_.empty()) sim::mutant_named(mutant_);
-    const bool search_only =
-        !report_.empty() || !since_.empty() || !out_.empty() || !subject_.empty();
+    const bool search_only = !report_.empty() || !since_.empty() || !out_.empty() ||
+                             !subject_.empty() || !shard_.empty();
     if (!recipe_.empty() && search_only) {
       throw Error(Code::kUsage,
-                  "--recipe runs one timeline: leave out --report, --since, --out and --subject");
+                  "--recipe runs one timeline: leave out --report, --since, --out, --subject and "
+                  "--shard");
     }
     if (!mutant_.empty() && !report_.empty()) {
       throw Error(Code::kUsage,
@@ -121,6 +129,7 @@ class ExploreVerb final : public Verb {
     }
   }
 
+  /// Returns the seed of all shards.
   std::uint64_t seed() const {
     return seed_ >= 0 ? static_cast<std::uint64_t>(seed_)
                       : driver::seed_of_commit(build_info().commit);
@@ -134,6 +143,9 @@ class ExploreVerb final : public Verb {
   void write(const driver::ExploreResult& result, reports::Report& report) const {
     if (!is_written(result)) return;
     report.coverage = result.coverage;
+    const PartOfWork part = part_of_work(shard_);
+    put_shard(report,
+              {reports::kTimelines, part.number, part.of, is_timed() ? 0 : part.of * runs()});
     report.verdict = overall(report);
     driver::write_report(report, report_);
   }
@@ -187,14 +199,17 @@ class ExploreVerb final : public Verb {
     return minutes_ * 60 + seconds_;
   }
 
+  bool is_timed() const { return seconds_given() > 0 && runs_ == 0; }
+  std::uint64_t runs() const { return static_cast<std::uint64_t>(runs_ > 0 ? runs_ : kRuns); }
+
   driver::ExploreResult search(const Console& console) const {
     PosixClock clock;
     ProgressLine line(console, clock, "explore",
                       quiet_ ? ProgressLine::Shown::kNever : ProgressLine::Shown::kYes);
-    driver::ExploreRequest request{.seed = seed()};
+    driver::ExploreRequest request{.seed = seed() + part_of_work(shard_).number - 1};
     const std::int64_t seconds_max = seconds_given();
-    const bool timed = seconds_max > 0 && runs_ == 0;
-    request.runs_max = timed ? UINT64_MAX : static_cast<std::uint64_t>(runs_ > 0 ? runs_ : kRuns);
+    const bool timed = is_timed();
+    request.runs_max = timed ? UINT64_MAX : runs();
     request.seconds_max = static_cast<double>(seconds_max);
     request.jobs = static_cast<std::size_t>(jobs_);
     request.alone = alone_;
@@ -333,6 +348,7 @@ class ExploreVerb final : public Verb {
   std::string recipe_;
   std::string report_;
   std::string subject_;
+  std::string shard_;
   std::string out_;
   std::string since_;
   bool quiet_ = false;

@@ -109,6 +109,55 @@ void take_only(const std::vector<NamedReport>& reports, const std::string& what,
   }
 }
 
+/// Adds what another shard of a search saw. Its tuples may be the same ones, so the curve keeps its
+/// end alone, with the greater number of them.
+void add_shard(const Coverage& shard, Coverage& all) {
+  all.runs += shard.runs;
+  all.branches += shard.branches;
+  all.inconclusive += shard.inconclusive;
+  for (const auto& mark : shard.marks) {
+    const auto known = std::ranges::find(all.marks, mark.name, &Mark::name);
+    if (known == all.marks.end()) {
+      all.marks.push_back(mark);
+    } else {
+      known->count += mark.count;
+    }
+  }
+  for (const auto& finding : shard.findings) {
+    const auto known =
+        std::ranges::find(all.findings, finding.signature, &SearchFinding::signature);
+    if (known == all.findings.end()) {
+      all.findings.push_back(finding);
+    } else {
+      known->count += finding.count;
+      if (known->status == "resolved") known->status = finding.status;
+    }
+  }
+  const auto tuples_of = [](const Coverage& one) {
+    return one.curve.empty() ? 0 : one.curve.back().tuples;
+  };
+  const std::uint64_t reached = all.marks.size() - unreached(all).size();
+  all.curve = {{all.runs, reached, std::max(tuples_of(all), tuples_of(shard))}};
+}
+
+/// Adds up the shards of a search of timelines, or takes the only search.
+void add_coverage(const std::vector<NamedReport>& reports, Report& all) {
+  const auto sharers = sharing(reports, kTimelines);
+  if (sharers.empty()) return take_only(reports, "a search of timelines", &Report::coverage, all);
+  std::uint64_t seed = 0;
+  for (const auto* sharer : sharers) {
+    if (!sharer->coverage) refuse("", "a shard of the timelines has no search of them");
+    if (!all.coverage) {
+      all.coverage = sharer->coverage;
+      seed = all.coverage->seed;
+    } else if (sharer->coverage->seed != ++seed) {
+      refuse("", "the shards of the timelines are of searches with different seeds");
+    } else {
+      add_shard(*sharer->coverage, *all.coverage);
+    }
+  }
+}
+
 /// Returns copies of the reports. Every machine finds the same files that can't be read; of each,
 /// only the first entry stays.
 std::vector<Report> without_repeated_mistakes(const std::vector<NamedReport>& reports) {
@@ -179,7 +228,7 @@ Report merged(const std::vector<NamedReport>& reports) {
   add_all(readable, "properties", &Report::properties, all.properties);
   add_all(readable, "mutants", &Report::mutants, all.mutants);
   take_only(reports, "a matrix of mutants", &Report::matrix, all);
-  take_only(reports, "a search of timelines", &Report::coverage, all);
+  add_coverage(reports, all);
   all.planned = all.scenarios.size();
   for (const auto& result : all.scenarios) {
     if (result.verdict == Verdict::kNotRun) all.skipped.push_back({result.name, result.reason});

@@ -9,12 +9,15 @@ namespace reprise::reports {
 
 struct Report;
 
+/// The work of `reprise explore`. Shard N of a search has its seed plus N - 1.
+inline constexpr const char* kTimelines = "timelines";
+
 /// The share of the work that a report shows.
 struct Shard {
-  std::string work;          ///< what is shared: "scenarios", "properties" or "mutants"
+  std::string work;  ///< what is shared: "scenarios", "properties", "mutants" or "timelines"
   std::uint64_t number = 1;  ///< counted from 1
   std::uint64_t of = 1;
-  std::uint64_t whole = 0;  ///< number of items of all shards together
+  std::uint64_t whole = 0;  ///< number of items of all shards together; 0 if time ends it
 };
 
 /// Returns, for example, "scenarios: only shard 2 of 4 was run".

@@ -42,6 +42,22 @@ TEST(ExploreVerb, adds_its_coverage_to_a_report_and_is_inconclusive_while_marks_
   EXPECT_TRUE(report["coverage"]["findings"].empty());
 }
 
+TEST(ExploreVerb, shards_have_seeds_of_their_own_and_are_merged) {
+  const TemporaryDirectory out;
+  for (const std::string number : {"1", "2"}) {
+    const auto result = run_program({"explore", "--runs", "10", "--seed", "3", "-q", "--shard",
+                                     number + "/2", "--report", out.path() + "/" + number});
+    EXPECT_EQ(result.exit_code, 3) << "marks are missing: " << result.all();
+  }
+  EXPECT_EQ(report_in(out.path() + "/2")["coverage"]["seed"], 4);
+  const auto merged =
+      run_program({"merge", out.path() + "/1", out.path() + "/2", "--report", out.path() + "/all"});
+  EXPECT_EQ(merged.exit_code, 3) << merged.all();
+  EXPECT_EQ(report_in(out.path() + "/all")["coverage"]["runs"], 20);
+  EXPECT_EQ(report_in(out.path() + "/all")["coverage"]["seed"], 3);
+  EXPECT_EQ(run_program({"merge", out.path() + "/1", "--report", out.path() + "/x"}).exit_code, 2);
+}
+
 TEST(ExploreVerb, a_defect_is_found_and_its_recipe_shows_it_again) {
   const std::vector<std::string> mutant = {"--mutant", "tracker-before-payload/at-schedule"};
   const auto found =

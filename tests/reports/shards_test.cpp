@@ -106,6 +106,48 @@ TEST(Shards, share_the_mistakes_of_files_that_nobody_can_read) {
   EXPECT_EQ(all.verdict, Verdict::kInconclusive);
 }
 
+TEST(Shards, of_a_search_of_timelines_are_added_up) {
+  const auto shard_of = [](std::uint64_t number, std::uint64_t seed, Coverage coverage) {
+    coverage.seed = seed;
+    Report report = report_of({}, {kTimelines, number, 2, 30});
+    report.coverage = std::move(coverage);
+    return report;
+  };
+  const SearchFinding torn{.signature = "TORN", .code = "TORN_FILE", .count = 2, .recipe = "1"};
+  const Coverage one{.runs = 10,
+                     .branches = 4,
+                     .marks = {{"a", 3}, {"b", 0}},
+                     .curve = {{5, 0, 2}, {10, 1, 7}},
+                     .findings = {torn}};
+  const Coverage two{.runs = 20,
+                     .branches = 5,
+                     .inconclusive = 1,
+                     .marks = {{"a", 1}, {"b", 6}},
+                     .curve = {{20, 2, 9}},
+                     .findings = {{.signature = "IO", .code = "IO", .count = 1}, torn}};
+  const Report all = joined({shard_of(2, 8, two), shard_of(1, 7, one)});
+  ASSERT_TRUE(all.coverage);
+  EXPECT_EQ(all.coverage->seed, 7U);
+  EXPECT_EQ(all.coverage->runs, 30U);
+  EXPECT_EQ(all.coverage->branches, 9U);
+  EXPECT_EQ(all.coverage->inconclusive, 1U);
+  EXPECT_EQ(all.coverage->marks.at(0).count, 4U);
+  EXPECT_EQ(all.coverage->marks.at(1).count, 6U);
+  ASSERT_EQ(all.coverage->findings.size(), 2U);
+  EXPECT_EQ(all.coverage->findings[0].count, 4U);
+  ASSERT_EQ(all.coverage->curve.size(), 1U);
+  EXPECT_EQ(all.coverage->curve[0].tuples, 9U);
+  EXPECT_EQ(all.verdict, Verdict::kFail);
+  EXPECT_TRUE(all.not_claimed.empty()) << "both shards are there";
+  Coverage clean = *all.coverage;
+  clean.findings.clear();
+  clean.inconclusive = 0;
+  EXPECT_TRUE(flaws_of(clean).empty()) << flaws_of(clean).front();
+  EXPECT_NE(refusal({shard_of(1, 7, one)}).find("missing: 2"), std::string::npos);
+  EXPECT_NE(refusal({shard_of(1, 7, one), shard_of(2, 7, two)}).find("different seeds"),
+            std::string::npos);
+}
+
 TEST(Shards, add_properties_mutants_and_parts_of_other_work) {
   const Report sample = sample_report();
   Report scenarios = sample;
