@@ -41,6 +41,8 @@ class WatchVerb final : public Verb {
            "train.py\n"
            "  reprise watch --resume-args '--ckpt {work}/out/last.ckpt' -- python fit.py --out "
            "out\n"
+           "  reprise watch --resume-args=--resume --at 'torchrun --nproc-per-node 4 train.py' -- "
+           "torchrun --nproc-per-node 2 train.py\n"
            "  reprise watch --kill-in async --resume-args=--resume -- python train.py\n"
            "  reprise watch --link data --without old-runs --report out -- python train.py\n"
            "  reprise watch --in-place -- python train.py --out {work}/ckpt\n"
@@ -59,6 +61,10 @@ class WatchVerb final : public Verb {
         .text(resume_args_, "--resume-args", "ARGS",
               "words that make the command resume: appended in lives that resume, or put where "
               "the command has the word {resume}")
+        .text(
+            at_, "--at", "COMMAND",
+            "run this in the life that resumes, in place of the command: another number of ranks, "
+            "say. Needs DTensors, or tensors that every rank has")
         .number(lives_, "--lives", 3,
                 "number of lives: A runs through, the others are one run that is killed in each "
                 "life but the last; default: 3")
@@ -169,6 +175,10 @@ class WatchVerb final : public Verb {
     if (in_place_ && (!links_.empty() || !without_.empty())) {
       throw Error(Code::kUsage, "--in-place copies nothing: leave out --link and --without");
     }
+    if (!at_.empty() && (lives_ != 3 || in_place_)) {
+      throw Error(Code::kUsage,
+                  "--at has three lives, in copies: leave out --lives and --in-place");
+    }
     if (lives_ > kLivesMost) {
       throw Error(Code::kUsage, fmt::format("--lives is at most {}", kLivesMost));
     }
@@ -203,6 +213,7 @@ class WatchVerb final : public Verb {
                                    std::int64_t tries) const {
     driver::WatchRequest request;
     request.command = command_;
+    request.other_command = shell_words(at_);
     request.resume_words = shell_words(resume_args_);
     if (kill_ >= 0) request.kill = kill_;
     request.kill_moment = checked_moment();
@@ -266,7 +277,9 @@ class WatchVerb final : public Verb {
     for (const auto& [name, why] : outcome.judgement.not_judged) {
       report.not_claimed.push_back("not judged: " + name + ": " + why);
     }
-    report.not_claimed.emplace_back("a resume under another layout: the lives have the same");
+    if (!driver::tells_wholes(outcome.lives.uninterrupted.recording)) {
+      report.not_claimed.emplace_back("a resume under another layout: the lives have the same");
+    }
     std::set<std::string> stand_ins;
     for (const auto& [rank, recording] : outcome.lives.uninterrupted.recording.ranks) {
       stand_ins.insert(recording.stand_ins.begin(), recording.stand_ins.end());
@@ -298,6 +311,7 @@ class WatchVerb final : public Verb {
     if (kill_ >= 0) add("--kill", std::to_string(kill_));
     add("--kill-in", moment_);
     if (!resume_args_.empty()) line += " " + shell_word("--resume-args=" + resume_args_);
+    add("--at", at_);
     if (lives_ != 3) add("--lives", std::to_string(lives_));
     if (every_step_) line += " --every-step";
     for (const auto& entry : links_) add("--link", entry);
@@ -318,6 +332,7 @@ class WatchVerb final : public Verb {
   std::int64_t kill_ = -1;
   std::string moment_;
   std::string resume_args_;
+  std::string at_;
   std::int64_t lives_ = 3;
   bool every_step_ = false;
   std::vector<std::string> links_;

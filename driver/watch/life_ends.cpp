@@ -154,7 +154,8 @@ class LifeEnd {
 
   void judge_ranks() {
     const auto& recorded = life_.recording.ranks;
-    if (a_ != nullptr && recorded.size() != a_->ranks.size()) {
+    const bool other = resumes() && a_ != nullptr && tells_wholes(*a_);
+    if (a_ != nullptr && !other && recorded.size() != a_->ranks.size()) {
       return inconclusive("has records of " + counted(recorded.size(), "rank") + ", life A of " +
                           std::to_string(a_->ranks.size()));
     }

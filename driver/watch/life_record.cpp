@@ -57,6 +57,7 @@ void take_start(const Json& line, RankRecording& rank) {
   rank.pid = line.value("pid", std::int64_t{0});
   rank.host = text_in(line, "host");
   rank.digest = text_in(line, "digest");
+  rank.whole = line.value("whole", false);
   rank.packages = line.value("packages", std::map<std::string, std::string>());
   rank.stand_ins = texts_in(line, "stand_ins");
 }
@@ -68,13 +69,17 @@ void take(const Json& line, RankRecording& rank) {
     take_start(line, rank);
   } else if (what == "held") {
     rank.held.push_back({step(), text_in(line, "why"), text_in(line, "at") == "end",
-                         line.value("light", false), values_in(line, "names")});
+                         line.value("light", false), values_in(line, "names"),
+                         values_in(line, "wholes")});
   } else if (what == "step") {
-    rank.steps[step()] = {texts_in(line, "losses"), texts_in(line, "inputs"), texts_in(line, "lr")};
+    rank.steps[step()] = {texts_in(line, "losses"), texts_in(line, "inputs"), texts_in(line, "lr"),
+                          texts_in(line, "rows")};
   } else if (what == "save") {
     rank.saves.push_back(transfer_in(line));
   } else if (what == "saved") {
     complete(line, rank.saves);
+  } else if (what == "not_stored") {
+    rank.not_stored.push_back({step(), text_in(line, "path"), texts_in(line, "names")});
   } else if (what == "load") {
     rank.loads.push_back(transfer_in(line));
   } else if (what == "not_judged") {
@@ -127,6 +132,11 @@ const HeldState* RankRecording::held_at_end() const {
 }
 
 std::int64_t RankRecording::last_step() const { return steps.empty() ? 0 : steps.rbegin()->first; }
+
+bool tells_wholes(const LifeRecording& life) {
+  return !life.ranks.empty() &&
+         std::ranges::all_of(life.ranks, [](const auto& rank) { return rank.second.whole; });
+}
 
 RankRecording parse_recording(const std::string& text, const std::string& file) {
   RankRecording rank{.file = file};

@@ -21,12 +21,15 @@ struct HeldState {
   bool at_end = false;  ///< read after the last step, when a schedule may have gone on already
   bool light = false;   ///< only some names were looked at: one that is not there says nothing
   WatchedValues names;
+  /// Digests of whole tensors that add up over ranks, as "float32[16,8]@0,0+8,8:0123456789abcdef".
+  WatchedValues wholes;
 };
 
 struct WatchedStep {
   std::vector<std::string> losses;  ///< as text, hexadecimal
   std::vector<std::string> inputs;
   std::vector<std::string> lr;
+  std::vector<std::string> rows;  ///< of the inputs, each by its digest
 };
 
 /// A call that saves or loads.
@@ -40,6 +43,13 @@ struct Transfer {
   bool complete = false;  ///< of a save: it is on disk as a whole
   WatchedValues leaves;
   std::string error;  ///< of a load: what it raised; empty if it returned
+};
+
+/// What was handed to a save that said it was complete, and is not in it.
+struct NotStored {
+  std::int64_t step = 0;
+  std::string path;
+  std::vector<std::string> names;
 };
 
 /// How a process ended by its own word.
@@ -57,12 +67,14 @@ struct RankRecording {
   std::int64_t pid = 0;
   std::string host;
   std::string digest;  ///< function by which tensors were digested
+  bool whole = false;  ///< records whole tensors and rows: the layout may differ from life to life
   std::map<std::string, std::string> packages;
   std::vector<std::string> stand_ins;
   std::vector<HeldState> held;
   std::map<std::int64_t, WatchedStep> steps;
   std::vector<Transfer> saves;
   std::vector<Transfer> loads;
+  std::vector<NotStored> not_stored;
   std::map<std::string, std::string> not_judged;  ///< reason by name
   std::optional<std::int64_t> killed;             ///< step after which the hook killed the process
   std::string killed_at;
@@ -85,6 +97,9 @@ struct LifeRecording {
   /// What makes the record unusable, such as two processes that called themselves rank 0.
   std::vector<std::string> flaws;
 };
+
+/// True if every rank recorded what can be compared under another layout.
+bool tells_wholes(const LifeRecording& life);
 
 /// Reads the record of one process. Throws reports::ReadError if it can't be one: an unknown
 /// version, or a line that is no record, unless it is the last one and cut off.

@@ -6,6 +6,8 @@
 
 #include "core/base/print.hpp"
 #include "driver/watch/course_judge.hpp"
+#include "driver/watch/finding_book.hpp"
+#include "driver/watch/layout_judge.hpp"
 #include "driver/watch/life_ends.hpp"
 #include "driver/watch/name_groups.hpp"
 #include "driver/watch/repeat_judge.hpp"
@@ -34,6 +36,7 @@ class WatchJudge {
     note_planned_end();
     for (const auto& life : lives_.resumed) take_not_judged(life);
     if (ended_well() && repeats()) {
+      find_not_stored();
       for (std::size_t i = 1; i < lives_.resumed.size(); ++i) judge_resumed(i);
       append(std::move(failed_later_), findings());
       require_essentials();
@@ -98,7 +101,7 @@ class WatchJudge {
 
   bool began_everywhere(std::size_t i) const {
     const auto& ranks = lives_.resumed[i].recording.ranks;
-    return ranks.size() == a().ranks.size() &&
+    return (tells_wholes(a()) || ranks.size() == a().ranks.size()) &&
            std::ranges::all_of(ranks, [](const auto& rank) { return !rank.second.held.empty(); });
   }
 
@@ -122,6 +125,25 @@ class WatchJudge {
     return true;
   }
 
+  /// Finds what was handed to a save of life A that is complete without it, each name once.
+  void find_not_stored() {
+    FindingBook book;
+    for (const auto& [rank, recording] : a().ranks) {
+      std::set<std::string> known;
+      for (const auto& save : recording.not_stored) {
+        for (const auto& name : save.names) {
+          if (!known.insert(name).second) continue;
+          book.add_name(static_cast<std::int32_t>(rank), name,
+                        {.code = judged::kLostObject,
+                         .text = "handed to the save after step " + std::to_string(save.step) +
+                                 ", which is complete without it",
+                         .step = save.step});
+        }
+      }
+    }
+    append(book.take(), findings());
+  }
+
   void judge_resumed(std::size_t i) {
     const ResumedLife life{.uninterrupted = a(),
                            .killed = lives_.resumed[i - 1].recording,
@@ -129,30 +151,24 @@ class WatchJudge {
                            .noise = noise_,
                            .killed_from = from_,
                            .life = i + kKilled};
-    const auto from = continues_from(life);
+    const bool other_layout = tells_wholes(a()) && tells_wholes(life.resumed);
+    const auto from = other_layout ? continues_whole_from(life) : continues_from(life);
     if (!from) {
       findings().push_back({.weight = Weight::kInconclusive,
                             .code = judged::kOracleVacuous,
                             .where = "life " + lives_.resumed[i].name,
-                            .text = "a rank recorded nothing of what it holds",
+                            .text = other_layout ? "holds no tensor that can be compared as a whole"
+                                                 : "a rank recorded nothing of what it holds",
                             .life = life.life});
       return;
     }
     judgement_.continues_from = from;
     judgement_.newest_save = newest_save(life, *from);
     if (*from == 0) return judge_anew(life);
-    std::vector<WatchFinding> found;
-    if (judgement_.newest_save && *judgement_.newest_save > *from && saved_at(life, *from)) {
-      const bool chosen = names_save(life, lives_.resume_words, *from, *judgement_.newest_save);
-      found.push_back(
-          {.weight = chosen ? Weight::kNote : Weight::kFail,
-           .code = judged::kStaleBytes,
-           .where = "step " + std::to_string(*from),
-           .text = (chosen ? "continues from it, as --resume-args says" : "continues from it") +
-                   std::string(", though what was saved after step ") +
-                   std::to_string(*judgement_.newest_save) + " is complete",
-           .life = life.life,
-           .step = from});
+    std::vector<WatchFinding> found = judge_choice(life, *from);
+    if (other_layout) {
+      append(compare_layouts(life, *from, judgement_), found);
+      return append(std::move(found), findings());
     }
     const CourseLimits limits{.from = *from,
                               .repeated_to = repeated_to_,
@@ -179,6 +195,21 @@ class WatchJudge {
     settle_explanations(std::move(states.explanations), found);
     append(std::move(found), findings());
     from_ = *from;
+  }
+
+  /// Judges whether it continues from the newest save, or from the one that the user named.
+  std::vector<WatchFinding> judge_choice(const ResumedLife& life, std::int64_t from) const {
+    const auto newest = judgement_.newest_save;
+    if (!newest || *newest <= from || !saved_at(life, from)) return {};
+    const bool chosen = names_save(life, lives_.resume_words, from, *newest);
+    return {{.weight = chosen ? Weight::kNote : Weight::kFail,
+             .code = judged::kStaleBytes,
+             .where = "step " + std::to_string(from),
+             .text = (chosen ? "continues from it, as --resume-args says" : "continues from it") +
+                     std::string(", though what was saved after step ") + std::to_string(*newest) +
+                     " is complete",
+             .life = life.life,
+             .step = from}};
   }
 
   /// All came back, and sums of a later step were added in another order: that is no proof of
@@ -308,8 +339,9 @@ class WatchJudge {
     if (!any("param")) lacking.emplace_back("weights");
     if (!any("optim") && !any("group")) lacking.emplace_back("an optimizer");
     if (judgement_.counts.data_steps.empty()) lacking.emplace_back("data");
-    if (judgement_.counts.loss_steps.empty()) lacking.emplace_back("finite losses");
-    for (const auto& [rank, recording] : a().ranks) {
+    const bool whole = tells_wholes(a());  // losses differ between layouts
+    if (!whole && judgement_.counts.loss_steps.empty()) lacking.emplace_back("finite losses");
+    for (const auto& [rank, recording] : lives_.resumed.back().recording.ranks) {
       const auto at = judgement_.ranks.find(static_cast<std::int32_t>(rank));
       if (at == judgement_.ranks.end() || at->second.compared == 0) {
         lacking.push_back("anything of rank " + std::to_string(rank));

@@ -13,6 +13,7 @@ using reports::ScenarioResult;
 using reports::Verdict;
 
 constexpr const char* kLayout = "as started";
+constexpr const char* kOtherLayout = "as --at says";
 constexpr int kKilledExit = 137;
 
 /// Returns the number as a value of a report; nothing if there is none, or it is not finite.
@@ -71,12 +72,13 @@ class ResultWriter {
   }
 
   void add_life(const WatchedLife& life, LifeOutcome outcome, std::int64_t from) {
-    reports::Incarnation own{.layout = kLayout,
+    const std::size_t number = result_.incarnations.size();
+    const bool other = number >= 2 && tells_wholes(a());
+    reports::Incarnation own{.layout = other ? kOtherLayout : kLayout,
                              .outcome = outcome,
                              .exit_code = exit_of(life, outcome),
                              .first_step = from,
                              .last_step = from + steps_of(life.recording)};
-    const std::size_t number = result_.incarnations.size();
     for (const auto& finding : judgement_.findings) {
       const bool ended = finding.weight != Weight::kNote && finding.life == number &&
                          finding.where == "life " + life.name;
@@ -85,7 +87,7 @@ class ResultWriter {
       own.code = name_of(finding.code);
       break;
     }
-    result_.layouts.emplace_back(kLayout);
+    result_.layouts.push_back(own.layout);
     result_.incarnations.push_back(own);
     for (std::int64_t step = 1; step <= steps_of(life.recording); ++step) {
       add_point(life.recording, from, step, number > 0);
@@ -138,14 +140,15 @@ class ResultWriter {
     const WatchFinding& cause = judgement_.findings.front();
     result_.code = name_of(cause.code);
     result_.reason = text_of(cause);
-    reports::Failure failure{.cause = result_.reason,
-                             .life = cause.life,
-                             .layout = kLayout,
-                             .step = cause.step,
-                             .key = cause.names.empty() ? "" : cause.names.front(),
-                             .saved = cause.expected,
-                             .loaded = cause.found,
-                             .comes_from = cause.names.empty() ? "" : cause.text};
+    reports::Failure failure{
+        .cause = result_.reason,
+        .life = cause.life,
+        .layout = result_.layouts[std::min(cause.life, result_.layouts.size() - 1)],
+        .step = cause.step,
+        .key = cause.names.empty() ? "" : cause.names.front(),
+        .saved = cause.expected,
+        .loaded = cause.found,
+        .comes_from = cause.names.empty() ? "" : cause.text};
     if (!cause.ranks.empty()) failure.rank = *cause.ranks.begin();
     for (std::size_t i = 1; i < judgement_.findings.size(); ++i) {
       const WatchFinding& other = judgement_.findings[i];

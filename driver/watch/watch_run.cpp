@@ -212,6 +212,7 @@ class WatchRun {
     set("REPRISE_WATCH_LIFE", plan.name);
     set("REPRISE_WATCH_WORK", tree().string());
     if (request_.every_step) set("REPRISE_WATCH_EVERY_STEP", "1");
+    if (!request_.other_command.empty()) set("REPRISE_WATCH_WHOLE", "1");
     if (!request_.stand_ins.empty()) set("REPRISE_WATCH_STANDIN", join(request_.stand_ins, ":"));
     if (plan.killed) {
       set("REPRISE_WATCH_KILL", kill_json().dump());
@@ -245,7 +246,8 @@ class WatchRun {
   std::vector<std::string> command_of(const LifePlan& plan) const {
     std::vector<std::string> words;
     bool placed = false;
-    for (const auto& word : request_.command) {
+    const bool other = plan.resumes && !request_.other_command.empty();
+    for (const auto& word : other ? request_.other_command : request_.command) {
       if (word != "{resume}") {
         words.push_back(word);
         continue;
@@ -326,6 +328,7 @@ class WatchRun {
     for (const auto& life : outcome_.lives.resumed) add(life);
     if (outcome_.lives.repeat) add(*outcome_.lives.repeat);
     const Json plan = {{"command", request_.command},
+                       {"other_command", request_.other_command},
                        {"resume", request_.resume_words},
                        {"kill", kill_ ? Json(*kill_) : Json(nullptr)},
                        {"lives", lives}};

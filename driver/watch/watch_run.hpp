@@ -22,6 +22,8 @@ enum class KillMoment : std::uint8_t {
 
 struct WatchRequest {
   std::vector<std::string> command;
+  /// Of the lives that resume, if they have another layout; empty: the same.
+  std::vector<std::string> other_command;
   /// Appended for lives that resume, or put in place of a word {resume} of the command.
   std::vector<std::string> resume_words;
   /// Step after which each killed life is killed, counted in that life; if empty, chosen from the

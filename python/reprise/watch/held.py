@@ -86,6 +86,12 @@ class Held:
     def names(self, light: bool = False) -> dict[str, str]:
         """Returns NAME and VALUE of everything held; the light ones are plain values, random states and some
         small tensors."""
+        told, tensors = self.told_and_tensors(light)
+        told.update((name, self._values.tensor(tensor)) for name, tensor in tensors.items())
+        return told
+
+    def told_and_tensors(self, light: bool = False) -> tuple[dict[str, str], dict[str, Any]]:
+        """The same, with the tensors themselves apart."""
         told: dict[str, str] = {}
         tensors: list[tuple[str, Any]] = []
         of_parameter: dict[int, str] = {}
@@ -100,12 +106,15 @@ class Held:
         if light:
             small = sorted((item for item in tensors if item[1].numel() <= LIGHT_ELEMENTS), key=lambda item: item[0])
             tensors = small[:LIGHT_TENSORS]
-        told.update((name, self._values.tensor(tensor)) for name, tensor in tensors)
         told.update(self._of_schedules())
         told.update((f"rng.{name}", self._values.told(state)) for name, state in random_states())
         if not light:
-            told.update(self._of_found({place(tensor) for _, tensor in tensors}))
-        return told
+            for name, value in self._of_found({place(tensor) for _, tensor in tensors}):
+                if is_tensor(value):
+                    tensors.append((name, value))
+                else:
+                    told[name] = value
+        return told, dict(tensors)
 
     # ------------------------------------------------------------------------ models and optimizers
 
@@ -229,8 +238,8 @@ class Held:
         shapes = [tuple(p.shape) for root in self._roots for p in root.parameters() if p.requires_grad]
         return [tuple(part.shape) for part in parts] == shapes
 
-    def _of_found(self, told: set) -> Iterator[tuple[str, str]]:
-        """Tensors that models and optimizers have are not told again."""
+    def _of_found(self, told: set) -> Iterator[tuple[str, Any]]:
+        """Values, and tensors themselves. Those that models and optimizers have are not told again."""
         names = {id(ref()) for ref, _ in self._models}
         inside = {id(part) for ref, _ in self._models if ref() is not None for part in ref().modules()}
         for entry, ref in self._found.items():
@@ -248,7 +257,7 @@ class Held:
                 elif kind not in ("sampler", "loader") and place(leaf) not in told:
                     told.add(place(leaf))
                     hard = "attr" if leaf.dim() == 0 else "ema" if "ema" in full.lower() else "other"
-                    yield named(hard, full), self._values.tensor(leaf)
+                    yield named(hard, full), leaf
 
     def _leaves(self, kind: str, value: Any) -> Iterator[tuple[str, Any]]:
         if kind == "model":

@@ -6,6 +6,7 @@ import functools
 import os
 import sys
 import threading
+import time
 import types
 import weakref
 from concurrent.futures import Future
@@ -33,12 +34,20 @@ class Move:
     def __init__(self, moves: Moves, what: str, by: str, path: Any, asynchronous: bool, late: bool) -> None:
         self._moves, self._what, self._by = moves, what, by
         self.path, self.asynchronous, self.late, self._told = path, asynchronous, late, False
+        self.keys: Optional[Callable] = None  # of what is handed over, those under which it is to be stored
+        self._wanted: set[str] = set()
+        self._began = time.time()
 
     def tell(self, state: Any) -> None:
         """Says what is handed over, or what was loaded. Only the first call counts."""
         if not self._told:
             self._told = True
+            self._wanted = self.keys(state) if self.keys is not None else set()
             self._moves.tell(self._what, self._by, self.path, state, self.asynchronous)
+
+    def complete(self) -> None:
+        """The save is on disk."""
+        self._moves.complete(self.path, missing(self._wanted, self.path, self._began))
 
     def follow(self, save: Any) -> None:
         """Says when an asynchronous save is complete: a future of torch's, a request of Megatron-Core's, or an
@@ -51,13 +60,19 @@ class Move:
                 save.add_finalize_fn(functools.partial(future.set_result, None))
             else:
                 self._moves.unfinished[save] = future
-        future.add_done_callback(self._moves.guarded(self._done))
-        self._moves.began(future, by_thread)
+        told: Future = Future()  # a kill waits for the record of the save, which follows the save
+
+        def tell(save: Future) -> None:
+            self._moves.guarded(self._done)(save)
+            told.set_result(None)
+
+        future.add_done_callback(tell)
+        self._moves.began(told, by_thread)
 
     def _done(self, future: Future) -> None:
         self._moves.done(self.path)
         if not future.cancelled() and future.exception() is None:
-            self._moves.complete(self.path)
+            self.complete()
 
 
 class Moves:
@@ -90,19 +105,23 @@ class Moves:
     def current(self) -> Optional[Move]:
         return getattr(self._thread, "move", None)
 
-    def saving(self, by: str, path_of: Callable, state_of: Callable, *, late: bool = False, asynchronous: Any = False):
+    def saving(self, by: str, path_of: Callable, state_of: Callable, *, late=False, asynchronous: Any = False, keys=None):
         """Wraps a function that saves.
 
         Args:
             path_of, state_of: functions of its arguments.
             late: whether something within the call tells what is handed over.
             asynchronous: whether it returns before the save is complete, or a function of its arguments.
+            keys: function of its arguments that returns one of what is handed over, or None: the keys under which
+                a directory with .metadata must have it.
         """
 
         def around(real: Callable) -> Callable:
             def before(args, kwargs) -> Optional[Move]:
                 later = asynchronous(*args, **kwargs) if callable(asynchronous) else asynchronous
                 move = self.enter("save", by, path_of(*args, **kwargs), later, late)
+                if move is not None:
+                    move.keys = keys and keys(*args, **kwargs)
                 if move is not None and not late:
                     move.tell(state_of(*args, **kwargs))
                 return move
@@ -112,7 +131,7 @@ class Moves:
                 if move.asynchronous:
                     move.follow(result)
                 else:
-                    self.complete(move.path)
+                    move.complete()
 
             return self._around(real, before, after)
 
@@ -166,8 +185,10 @@ class Moves:
         if what == "save":
             self._killer.at("save.begin", steps.count, where)
 
-    def complete(self, path: Any) -> None:
+    def complete(self, path: Any, not_stored: list[str]) -> None:
         where = self._values.path(text_of(path))
+        if not_stored:
+            self._records.say("not_stored", step=self._steps.count, path=where, names=not_stored)
         self._records.say("saved", step=self._steps.count, path=where)
         self._killer.at("save.written", self._steps.count, where)
 
@@ -195,6 +216,20 @@ class Moves:
             return
         name = f"{real.__module__}.{real.__qualname__}"
         self._records.guarded(self._records.say)("not_judged", name=name, why=self.off)
+
+
+def missing(wanted: set[str], path: Any, began: float) -> list[str]:
+    """Those of the keys that a directory with .metadata of torch's has not, if it is of a save that began then."""
+    try:
+        if not wanted or os.stat(os.path.join(path, ".metadata")).st_mtime < began - 1:
+            return []
+    except (OSError, TypeError):
+        return []  # another rank writes it later, or it is stored elsewhere
+    from torch.distributed.checkpoint import FileSystemReader
+
+    stored = set(FileSystemReader(path).read_metadata().state_dict_metadata)
+    whole = {key.split("/shard_")[0] for key in stored}
+    return sorted(wanted - stored - whole)
 
 
 def within(frame: Optional[types.FrameType]) -> bool:

@@ -40,7 +40,7 @@ class Process:
         self.digests = Digests()
         values = Values(self.digests, {settings.folder: "<record>", os.getcwd(): "."})
         self.held = Held(values)
-        self.steps = Steps(self.records, values, self.held, settings.every_step, self._trains)
+        self.steps = Steps(self.records, values, self.held, settings.every_step, settings.whole, self._trains)
         self.killer = Killer(settings.kill, self.records)
         self.moves = Moves(self.records, values, self.steps, self.killer)
         self.stand_ins: list[str] = []
@@ -62,6 +62,7 @@ class Process:
                 packages=versions(),
                 stand_ins=self.stand_ins,
                 digest=self.digests.by,
+                whole=self.settings.whole,
                 why=self.digests.why,
             )
 

@@ -42,6 +42,7 @@ class Settings(NamedTuple):
     life: str
     kill: Optional[Kill]
     every_step: bool
+    whole: bool  # the life that resumes has another layout: whole tensors are told, too
     stand_in: str  # path of a file that is run right after torch was imported, or ""
 
     @staticmethod
@@ -51,10 +52,16 @@ class Settings(NamedTuple):
         if not folder:
             return None
         kill = os.environ.get("REPRISE_WATCH_KILL")
+        whole = on("REPRISE_WATCH_WHOLE")
         return Settings(
             folder=os.path.abspath(folder),
             life=os.environ.get("REPRISE_WATCH_LIFE", "A"),
             kill=Kill.of(kill) if kill else None,
-            every_step=os.environ.get("REPRISE_WATCH_EVERY_STEP", "") not in ("", "0"),
+            every_step=on("REPRISE_WATCH_EVERY_STEP") or whole,  # a rank can't know when another one saves
+            whole=whole,
             stand_in=os.environ.get("REPRISE_WATCH_STANDIN", ""),
         )
+
+
+def on(name: str) -> bool:
+    return os.environ.get(name, "") not in ("", "0")

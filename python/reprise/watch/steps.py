@@ -16,6 +16,7 @@ from typing import Any, Callable, Optional
 from .held import Held
 from .records import Records
 from .values import SCALARS, Opaque, Values, attributes, is_array, is_tensor, parts
+from .wholes import rows, wholes
 
 INPUT_DEEP = 4
 FORWARDS = 256  # of a process that has not trained yet, and may never: inputs of more are not told
@@ -29,10 +30,12 @@ class Steps:
     """
 
     def __init__(
-        self, records: Records, values: Values, held: Held, every_step: bool, begin: Callable[[], None]
+        self, records: Records, values: Values, held: Held, every_step: bool, whole: bool, begin: Callable[[], None]
     ) -> None:
-        """`begin` is called once, when it turns out that the process trains."""
-        self._records, self._values, self._held, self._every_step = records, values, held, every_step
+        """`begin` is called once, when it turns out that the process trains. `whole` asks for what can be compared
+        under another layout: whole tensors, and the rows of inputs."""
+        self._records, self._values, self._held = records, values, held
+        self._every_step, self._whole = every_step, whole
         self._begin_process = begin
         self.count = 0
         self.moved = "first"
@@ -41,6 +44,7 @@ class Steps:
         self._open = False  # a step has begun
         self._losses: list[Any] = []
         self._inputs: list[str] = []
+        self._rows: list[str] = []
         self._forwards = 0
         self._since = time.perf_counter()
 
@@ -62,7 +66,10 @@ class Steps:
         self._forwards += 1
         if self._forwards > FORWARDS and not self._trains:
             return
-        self._inputs.extend(self._values.told(value) for value in given([args, kwargs]))
+        inputs = given([args, kwargs])
+        self._inputs.extend(self._values.told(value) for value in inputs)
+        if self._whole:
+            self._rows.extend(rows(inputs, self._values.tensor))
 
     def backward(self, tensors: Any, frame: types.FrameType) -> None:
         """A backward pass begins at these tensors."""
@@ -97,8 +104,9 @@ class Steps:
             forwards=self._forwards,
             seconds=round(now - self._since, 6),
             **({} if self._forwards else {"unseen": True}),
+            **({"rows": self._rows} if self._whole else {}),
         )
-        self._losses, self._inputs, self._forwards, self._since = [], [], 0, now
+        self._losses, self._inputs, self._rows, self._forwards, self._since = [], [], [], 0, now
         self._held.keep()
         return True
 
@@ -125,7 +133,9 @@ class Steps:
         light = why == "every" and not self._every_step
         if not light:
             self._held.search(frame)
-        more = {"light": True} if light else {}
+        more: dict[str, Any] = {"light": True} if light else {}
+        if self._whole and not light:
+            more["wholes"] = wholes(self._held.told_and_tensors()[1])
         self._records.say("held", step=self.count, at="forward", why=why, **more, names=self._held.names(light))
 
 

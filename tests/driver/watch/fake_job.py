@@ -99,6 +99,8 @@ class Job:
             self.die("save.begin")
         with open(path, "w") as file:
             json.dump(state, file)
+        if args.defect == "an object is not stored" and self.made >= 6:
+            self.say("not_stored", step=self.made, path=shown, names=["best"])
         self.say("saved", step=self.made, path=shown)
         if KILL.get("phase") == "save.written" and self.made >= KILL["step"]:
             self.die("save.written")

@@ -126,6 +126,9 @@ INSTANTIATE_TEST_SUITE_P(
                "BIT_MISMATCH: param.weight on rank 0: with other content"},
         Defect{"an older checkpoint", 1, Verdict::kFail,
                "STALE_BYTES: step 6: continues from it, though what was saved after step 9 is"},
+        Defect{
+            "an object is not stored", 2, Verdict::kFail,
+            "LOST_OBJECT: best on ranks 0, 1: handed to the save after step 6, which is complete"},
         Defect{"data again", 1, Verdict::kFail,
                "DATA_STREAM_SKIP: step 10 on rank 0: takes the data of step 1 again"},
         Defect{"data differ late", 1, Verdict::kFail,
