@@ -16,6 +16,7 @@ readonly stages=(
   "kernels 300 registers, spills and vector loads of each kernel for three GPU architectures"
   "interop 2200 real torch and Megatron-Core write and read, where they can be had"
   "package 500 what others install, tried in empty environments: a tarball, a wheel, a source distribution"
+  "watch   300 'reprise watch' over training scripts and over copies with defects, where torch can be had"
   "trainers 700 real trainers as the job: our engine, torch, Megatron-Core, where they can be had"
 )
 
@@ -89,6 +90,13 @@ stage_interop() {
     ((rc == 0 || rc == interop_not_run)) || broken=1
   done
   ((broken == 0))
+}
+
+stage_watch() {
+  local rc
+  watch_run
+  rc=$?
+  ((rc == interop_not_run)) || return "$rc"
 }
 
 stage_trainers() {

@@ -24,12 +24,13 @@ interop_index_answers() {
   return "$rc"
 }
 
-# interop_install ENV REQUIREMENTS [PYTHON]: makes a virtual environment with these packages; a copy of
-# the requirements marks it as complete. It takes 5 GB, since torch needs its GPU libraries. Returns
-# $interop_not_run if the tree is not at fault, 1 if the requirements can't be installed. What took too
-# long once is not tried again in this run of ./dev.
+# interop_install ENV REQUIREMENTS [PYTHON [BELOW]]: makes a virtual environment with these packages; a
+# copy of the requirements marks it as complete. It takes 5 GB, since torch needs its GPU libraries, unless
+# it also sees the packages of the environment BELOW, of which PYTHON is. Returns $interop_not_run if the
+# tree is not at fault, 1 if the requirements can't be installed. What took too long once is not tried
+# again in this run of ./dev.
 interop_install() {
-  local env="$1" wanted="$2" python="${3:-python3}" log=build/log/interop-install.log rc
+  local env="$1" wanted="$2" python="${3:-python3}" below="${4:-}" log=build/log/interop-install.log rc
   [[ -f "$env/complete" ]] && cmp -s "$wanted" "$env/complete" && return 0
   if grep -qFx "$env" "$interop_slow" 2>/dev/null; then
     interop_why="the packages did not install in $interop_install_seconds s before; REPRISE_INSTALL_SECONDS sets the limit"
@@ -43,6 +44,7 @@ interop_install() {
   fi
   step "installing $(grep -v '^#' "$wanted" | xargs) into $env"
   "$python" -m venv "$env" >"$log" 2>&1 || { interop_why="no virtual environment: $log"; return 1; }
+  [[ -z "$below" ]] || printf '%s\n' "$below"/lib/python3*/site-packages >"$(printf '%s\n' "$env"/lib/python3*/site-packages)/below.pth"
   if ! interop_index_answers "$env/bin/python"; then
     rm -rf "$env"
     interop_why="the package index does not answer"

@@ -11,6 +11,7 @@ readonly night_steps=(
   "mpi           500 a sample of the scenarios on MPI processes, each twice"
   "matrix       1500 every mutant in one row of each scenario file"
   "explore      1500 random scenarios for 20 minutes"
+  "watch        4500 'reprise watch' over every script and every copy with a defect; callbacks of frameworks"
   "survival      900 a kill at each step of the saves of a PyTorch job, and ranks that fall apart"
 )
 # A weekly run has what a nightly one has no time for.
@@ -24,7 +25,7 @@ readonly week_steps=(
   "changes      3000 each byte of real files replaced by each other: torch and Python agree with verify"
 )
 # No step runs longer than these seconds after the start. The gate does, which takes a second.
-readonly night_seconds=3600 week_seconds=9000
+readonly night_seconds=6600 week_seconds=9000
 readonly explore_minutes=20
 readonly teeth_least=95  # percent of the machine-made mutants that are not known to be equivalent
 
@@ -74,6 +75,15 @@ stage_night_shardings() {
 }
 stage_night_mpi() {
   each_of "$night_program run scenarios --lane mpi --rows 1 --double --jobs $jobs --quiet --report $night_report/mpi"
+}
+stage_night_watch() {
+  local rc
+  watch_run --all
+  rc=$?
+  ((rc == interop_not_run)) && return "$not_run"
+  build_for_tests release reprise trainer_engine && interop_environment &&
+    trainers_tests "$interop_env/bin/python" 'test_*.py' || rc=1
+  return "$rc"
 }
 stage_night_survival() {
   build release reprise_library_c || return
