@@ -179,11 +179,12 @@ class WatchJudge {
     settle_rounding(states, life, course);
     settle_effects(states, course);
     // A buffer may count what the first step took, before its forward: then the data are the cause.
-    const auto buffers = std::ranges::stable_partition(
-        states.findings, [](const auto& f) { return kind_of(f.names.front()) != "buffer"; });
-    std::ranges::move(states.findings.begin(), buffers.begin(), std::back_inserter(found));
+    const auto buffers =
+        std::stable_partition(states.findings.begin(), states.findings.end(),
+                              [](const auto& f) { return kind_of(f.names.front()) != "buffer"; });
+    std::move(states.findings.begin(), buffers, std::back_inserter(found));
     append(std::move(course.data), found);
-    std::ranges::move(buffers, std::back_inserter(found));
+    std::move(buffers, states.findings.end(), std::back_inserter(found));
     append(std::move(states.without_effect), found);
     append(std::move(course.rates), found);
     append(std::move(course.losses), found);

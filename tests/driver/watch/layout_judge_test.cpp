@@ -13,11 +13,6 @@
 namespace reprise::driver {
 namespace {
 
-using ::testing::Contains;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-
 /// What a rank holds after each step, as the hook tells it.
 struct Rank {
   std::vector<std::string> whole;              ///< of param.w after step 0, 1, ...
