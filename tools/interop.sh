@@ -7,7 +7,7 @@ readonly interop_earlier=(0.17.1 0.18.2)  # releases of Megatron-Core of which s
 readonly interop_not_run=3  # exit status if its requirements are not available here
 readonly interop_slow=build/interop-slow.txt  # what was not installed in time in this run of ./dev
 # What CI runs of the Python package: one process, and some of each kind of several.
-readonly interop_python_few='test_c test_one test_cuda.OnTheModel.test_saves_and_loads_both_ways_with_torch_on_the_cpu test_cuda.OnTheModel.test_calls_are_in_order_with_the_stream_of_torch test_cuda.OnThisMachine test_dcp.BitForBit test_dcp.Refusals test_dcp.Ranks test_ranks.Ranks.test_layouts_of_two_ranks test_ranks.Ranks.test_mistakes_of_one_rank test_ranks.Ranks.test_saves_in_two_threads test_megatron.Layouts test_megatron.Calls test_apart.Apart.test_a_rank_that_leaves_a_call test_survival test_values test_steps test_search test_moves test_processes'
+readonly interop_python_few='test_c test_one test_cuda.OnTheModel.test_saves_and_loads_both_ways_with_torch_on_the_cpu test_cuda.OnTheModel.test_calls_are_in_order_with_the_stream_of_torch test_cuda.OnThisMachine test_dcp.BitForBit test_dcp.Refusals test_dcp.Ranks test_ranks.Ranks.test_layouts_of_two_ranks test_ranks.Ranks.test_mistakes_of_one_rank test_ranks.Ranks.test_saves_in_two_threads test_megatron.Layouts test_megatron.Calls test_apart.Apart.test_a_rank_that_leaves_a_call test_survival test_values test_steps test_search test_moves test_processes test_wholes'
 # What CI asks of the newest releases: a case of each direction.
 readonly interop_few='torch writes (plain|fsdp2_model)|Reprise writes gpt-tiny fully_resh|Megatron writes (every_kind|its)'
 interop_why=""
