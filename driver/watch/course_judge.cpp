@@ -41,6 +41,11 @@ bool close(const std::vector<std::string>& a, const std::vector<std::string>& b)
   return true;
 }
 
+bool ends_with(const std::vector<std::string>& all, const std::vector<std::string>& last) {
+  return !last.empty() && last.size() <= all.size() &&
+         std::equal(last.rbegin(), last.rend(), all.rbegin());
+}
+
 bool is_finite(const std::string& text) { return std::isfinite(number(text)); }
 
 class CourseJudge {
@@ -73,7 +78,10 @@ class CourseJudge {
       const WatchedStep& wanted = at->second;
       if (!wanted.inputs.empty()) judgement_.counts.data_steps.insert(step);
       if (std::ranges::any_of(wanted.losses, is_finite)) judgement_.counts.loss_steps.insert(step);
-      if (!data && own.inputs != wanted.inputs) {
+      // A save in the middle of an accumulation: the resumed life makes the rest of that step.
+      const bool rest = own_step == 1 && own.inputs.size() < wanted.inputs.size() &&
+                        ends_with(wanted.inputs, own.inputs);
+      if (!data && own.inputs != wanted.inputs && !rest) {
         add(data_, rank, step, judged::kDataStreamSkip, data_text(before, own.inputs, step),
             join(wanted.inputs, " "), join(own.inputs, " "));
         data = true;
@@ -83,7 +91,8 @@ class CourseJudge {
             "learning rate " + instead(own.lr, wanted.lr), join(wanted.lr, " "), join(own.lr, " "));
         lr = true;
       }
-      if (!losses && own.losses != wanted.losses) {
+      if (!losses && own.losses != wanted.losses &&
+          !(rest && ends_with(wanted.losses, own.losses))) {
         add(losses_, rank, step, judged::kTrajectoryDivergence,
             "loss " + instead(own.losses, wanted.losses), join(wanted.losses, " "),
             join(own.losses, " "));
@@ -129,25 +138,61 @@ class CourseJudge {
 
   void compare_saves(std::int32_t rank, const RankRecording& before, const RankRecording& after) {
     for (const auto& save : after.saves) {
-      if (save.aside) continue;
+      if (save.aside || save.step == 0) continue;
       const std::int64_t step = course_.from + save.step;
-      const auto at = std::ranges::find_if(before.saves, [&](const Transfer& other) {
-        return other.step == step && other.path == save.path && other.by == save.by;
-      });
-      if (at == before.saves.end()) continue;
-      for (const auto& [name, value] : at->leaves) {
-        if (!elements_in(value) || course_.leaf_noise.contains(name)) continue;
-        const auto own = save.leaves.find(name);
-        if (own != save.leaves.end() && own->second == value) continue;
-        WatchFinding finding =
-            finding_at(step, judged::kContentDiffers,
-                       own == save.leaves.end()
-                           ? "not in the save after step " + std::to_string(step)
-                           : "saved with other content after step " + std::to_string(step));
-        finding.expected = value;
-        finding.found = own == save.leaves.end() ? "" : own->second;
-        saves_.add_name(rank, name, std::move(finding));
+      const Transfer* const other = save_in(before, step, save);
+      if (other != nullptr) {
+        compare_leaves(rank, step, *other, save);
+      } else if (step <= before.last_step() && any_save_in(before, save)) {
+        add_save(rank, step, save, "saved after step ", ", where life A saves none");
       }
+    }
+    for (const auto& save : before.saves) {
+      const std::int64_t own = save.step - course_.from;
+      if (save.aside || own <= 0 || own > after.last_step()) continue;
+      if (own == after.last_step() && !course_.to_the_end) continue;  // it was killed there
+      if (save_in(after, own, save) == nullptr && any_save_in(after, save)) {
+        add_save(rank, save.step, save, "not saved after step ", ", where life A saves it");
+      }
+    }
+  }
+
+  static bool same_file(const Transfer& a, const Transfer& b) {
+    return a.by == b.by && a.path == b.path && !a.aside;
+  }
+
+  static const Transfer* save_in(const RankRecording& rank, std::int64_t step,
+                                 const Transfer& save) {
+    const auto at = std::ranges::find_if(rank.saves, [&](const Transfer& other) {
+      return other.step == step && same_file(other, save);
+    });
+    return at == rank.saves.end() ? nullptr : &*at;
+  }
+
+  static bool any_save_in(const RankRecording& rank, const Transfer& save) {
+    return std::ranges::any_of(rank.saves,
+                               [&](const Transfer& other) { return same_file(other, save); });
+  }
+
+  void add_save(std::int32_t rank, std::int64_t step, const Transfer& save, const std::string& what,
+                const std::string& where) {
+    saves_.add_name(rank, save.path,
+                    finding_at(step, judged::kContentDiffers, what + std::to_string(step) + where));
+  }
+
+  void compare_leaves(std::int32_t rank, std::int64_t step, const Transfer& wanted,
+                      const Transfer& save) {
+    for (const auto& [name, value] : wanted.leaves) {
+      if (course_.leaf_noise.contains(name)) continue;
+      const auto own = save.leaves.find(name);
+      if (own != save.leaves.end() && own->second == value) continue;
+      WatchFinding finding = finding_at(
+          step, judged::kContentDiffers,
+          own == save.leaves.end() ? "not in the save after step " + std::to_string(step)
+                                   : "saved with other content after step " + std::to_string(step));
+      finding.expected = value;
+      finding.found = own == save.leaves.end() ? "" : own->second;
+      saves_.add_name(rank, name, std::move(finding));
     }
   }
 

@@ -49,11 +49,12 @@ std::string find_hook(const std::string& executable, const std::string& package)
     if (has_hook(site)) return site.string();
     tried.push_back(site.string());
   }
-  throw Error(Code::kUsage,
-              "the hook that records a command is not here: it is part of the Python package of "
-              "this version (pip install reprise-ckpt). Name the package's folder with --package; "
-              "looked in " +
-                  join(tried, ", "));
+  throw Error(
+      Code::kUsage,
+      "the hook that records a command is not here: it is part of the Python package of "
+      "this version, which the wheel reprise-ckpt has. Name the package's folder with --package; "
+      "looked in " +
+          join(tried, ", "));
 }
 
 }  // namespace reprise::driver

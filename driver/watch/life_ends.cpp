@@ -84,9 +84,11 @@ class LifeEnd {
         const bool failed = recording.end && recording.end->how != "returned";
         for (const auto& load : recording.loads) {
           if (load.error.empty()) continue;
-          add(Weight::kFail, judged::kLostObject, "could not load " + load.path + ": " + load.error,
-              {static_cast<std::int32_t>(rank)});
-          return;
+          const std::string text = "could not load " + load.path + ": " + load.error;
+          if (load.error.starts_with("FileNotFoundError") && !a_saved(load.path)) {
+            return inconclusive(text + ". Is --resume-args what makes the command resume?");
+          }
+          return add(Weight::kFail, judged::kLostObject, text, {static_cast<std::int32_t>(rank)});
         }
         if (recording.loads.empty() || !failed) continue;
         add(Weight::kFail, judged::kLostObject,
@@ -101,6 +103,13 @@ class LifeEnd {
                                  "training mode is called"
                   : resumes()  ? ". Is --resume-args what makes the command resume?"
                                : ""));
+  }
+
+  bool a_saved(const std::string& path) const {
+    return a_ != nullptr && std::ranges::any_of(a_->ranks, [&](const auto& rank) {
+             return std::ranges::any_of(rank.second.saves,
+                                        [&](const Transfer& save) { return save.path == path; });
+           });
   }
 
   /// What is silent for long may hang, or be slow.

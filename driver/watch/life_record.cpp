@@ -138,6 +138,10 @@ bool tells_wholes(const LifeRecording& life) {
          std::ranges::all_of(life.ranks, [](const auto& rank) { return rank.second.whole; });
 }
 
+bool RankRecording::was_cut_at(const Transfer& save) const {
+  return killed == save.step && killed_at.starts_with("save.written");
+}
+
 RankRecording parse_recording(const std::string& text, const std::string& file) {
   RankRecording rank{.file = file};
   bool started = false;

@@ -90,6 +90,9 @@ struct RankRecording {
   /// Returns the state at the end; null if none was recorded.
   const HeldState* held_at_end() const;
   std::int64_t last_step() const;
+  /// True if the process was killed the moment this save was complete: before it could rename the
+  /// file or note which save is the newest, so a job may well resume from an earlier one.
+  bool was_cut_at(const Transfer& save) const;
 };
 
 struct LifeRecording {

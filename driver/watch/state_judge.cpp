@@ -30,7 +30,7 @@ Judged judged_as(const std::string& name) {
       {"param", Judged::kStrictly}, {"buffer", Judged::kToTheEnd}, {"optim", Judged::kStrictly},
       {"group", Judged::kStrictly}, {"sched", Judged::kStrictly},  {"scaler", Judged::kStrictly},
       {"rng", Judged::kByEffect},   {"attr", Judged::kNot},        {"sampler", Judged::kNot},
-      {"loader", Judged::kNot},     {"gen", Judged::kNot}};
+      {"loader", Judged::kNot},     {"gen", Judged::kByEffect}};
   const auto at = kKinds.find(kind_of(name));
   return at == kKinds.end() ? Judged::kTensors : at->second;
 }
@@ -157,7 +157,8 @@ std::map<std::int64_t, SaveKinds> complete_saves(const ResumedLife& lives) {
     for (const auto& save : recording.saves) {
       const bool tensors =
           std::ranges::any_of(save.leaves, [](const auto& leaf) { return is_tensor(leaf.second); });
-      if (!save.complete || !tensors) continue;
+      // What another thread saves may be the state of an earlier step.
+      if (!save.complete || save.aside || !tensors || recording.was_cut_at(save)) continue;
       saves[lives.killed_from + save.step].emplace(rank, save.by + " " + pattern_of(save.path));
     }
   }

@@ -94,6 +94,15 @@ class WatchJudge {
       for (const auto& save : recording.saves) saved = std::max(saved, save.step);
     }
     if (lives_.kill || !lives_.resumed.empty()) return "no life resumes";
+    if (lives_.none_asynchronous) {
+      return "life A made no asynchronous save that a kill could meet; leave out --kill-in async";
+    }
+    const bool steps =
+        std::ranges::any_of(a().ranks, [](const auto& rank) { return !rank.second.steps.empty(); });
+    if (!steps) {
+      return "no step was counted: an optimizer is seen if its class derives from "
+             "torch.optim.Optimizer";
+    }
     return (saved == 0 ? std::string("life A handed nothing to a save that is known")
                        : "life A saves only after its last step, " + std::to_string(saved)) +
            ": let it save earlier, or say with --kill after which step to kill it";
@@ -259,7 +268,7 @@ class WatchJudge {
       steps.insert(save.step.value_or(0));
       all.ranks.insert(save.ranks.begin(), save.ranks.end());
     }
-    all.text = "differ, too: " + counted(names.size(), "tensor") + ", after " +
+    all.text = "differ, too: " + counted(names.size(), "name") + ", after " +
                (steps.size() == 1 ? "step " : "steps ") + join(steps, ", ");
     saves = {std::move(all)};
   }
@@ -321,7 +330,10 @@ class WatchJudge {
   bool complete_before(const ResumedLife& life) const {
     for (std::size_t i = 0; i + kKilled < life.life; ++i) {
       for (const auto& [rank, recording] : lives_.resumed[i].recording.ranks) {
-        if (std::ranges::any_of(recording.saves, &Transfer::complete)) return true;
+        const auto whole = [&recording](const Transfer& save) {
+          return save.complete && !recording.was_cut_at(save);
+        };
+        if (std::ranges::any_of(recording.saves, whole)) return true;
       }
     }
     return false;
@@ -337,7 +349,9 @@ class WatchJudge {
              std::ranges::any_of(judgement_.counts.values, begins);
     };
     std::vector<std::string> lacking;
-    if (!any("param")) lacking.emplace_back("weights");
+    const auto is_weight = [](const std::string& name) { return name.ends_with(".param"); };
+    if (!any("param") && std::ranges::none_of(judgement_.counts.tensors, is_weight))
+      lacking.emplace_back("weights");
     if (!any("optim") && !any("group")) lacking.emplace_back("an optimizer");
     if (judgement_.counts.data_steps.empty()) lacking.emplace_back("data");
     const bool whole = tells_wholes(a());  // losses differ between layouts

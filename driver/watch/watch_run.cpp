@@ -167,7 +167,10 @@ class WatchRun {
     outcome_.lives.uninterrupted = run_life({.name = "A", .number = 0});
     remove_tree("A");
     if (!judge_control(outcome_.lives.uninterrupted).empty()) done_ = true;
-    if (!kill_) kill_ = choose_kill(outcome_.lives.uninterrupted.recording, request_.kill_moment);
+    const auto chosen = choose_kill(outcome_.lives.uninterrupted.recording, request_.kill_moment);
+    const bool asynchronous = request_.kill_moment == KillMoment::kAsynchronous;
+    outcome_.lives.none_asynchronous = asynchronous && !chosen;
+    if (!kill_ || outcome_.lives.none_asynchronous) kill_ = chosen;
     outcome_.lives.kill = kill_;
     write_plan();
     done_ = done_ || !kill_ || interrupted_();
@@ -374,7 +377,8 @@ std::optional<std::int64_t> choose_kill(const LifeRecording& uninterrupted, Kill
     for (const auto& save : recording.saves) {
       const bool tensors = std::ranges::any_of(
           save.leaves, [](const auto& leaf) { return elements_in(leaf.second).has_value(); });
-      if (tensors && save.step > 0) saves.insert(save.step);
+      const bool meant = moment != KillMoment::kAsynchronous || save.asynchronous;
+      if (tensors && meant && save.step > 0) saves.insert(save.step);
     }
   }
   const bool between = moment == KillMoment::kBetween;

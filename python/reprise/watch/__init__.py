@@ -7,7 +7,7 @@ launchers and the workers of a DataLoader, write nothing.
 
 Where to start reading: ``process.py`` puts the parts together. A step is told by ``steps.py``, what a
 rank holds is found by ``search.py`` and named by ``held.py``, what goes through saves and loads is
-told by ``saves.py`` and ``loads.py``, and ``records.py`` writes it all as JSON, one object a line.
+told by ``moves.py`` and ``formats.py``, and ``records.py`` writes it all as JSON, one object a line.
 
 What the script computes stays the same to the bit, random states included. A mistake of the hook
 never reaches the script: it becomes a record ``hook_error``, and no verdict is passed on it.

@@ -9,7 +9,7 @@ import weakref
 from typing import Any, Iterator, Optional
 
 from .search import Search
-from .values import SCALARS, Opaque, Values, attributes, is_generator, is_tensor, walk
+from .values import SCALARS, Values, attributes, is_generator, is_tensor, walk
 
 LIGHT_TENSORS, LIGHT_ELEMENTS = 64, 1024
 WRAPPERS = {"DistributedDataParallel": "module", "DataParallel": "module", "OptimizedModule": "_orig_mod"}
@@ -61,6 +61,7 @@ class Held:
     def keep(self) -> None:
         """Keeps what there is now alive until the next call, or the end of the process: what the script drops
         after its last step is told at its end."""
+        self._kept = []  # what was kept alone is no longer there
         found = (deref(value) for value in self._found.values())
         self._kept = [*self._roots, *self._optimizers, *self._schedules, *self._scalers, *found]
 
@@ -129,11 +130,12 @@ class Held:
             buffers = list(model.named_buffers())
             if buffers and id(model) in followers:
                 self.overwritten, buffers = True, []
+            caches = not_stored(model)
             for kind, named in (("param", model.named_parameters()), ("buffer", buffers)):
                 for name, tensor in named:
                     if id(tensor) not in seen:
                         seen.add(id(tensor))
-                        yield f"{kind}.{prefix}{unwrapped(name)}", tensor
+                        yield f"{'attr' if name in caches else kind}.{prefix}{unwrapped(name)}", tensor
 
     def _name_models(self) -> None:
         """The first model that trains has no prefix, the next ones that of their class. A name stays. A part of a
@@ -235,8 +237,10 @@ class Held:
         parts = list(value.values()) if isinstance(value, dict) else value
         if not parts or len(parts) > 100_000 or not all(is_tensor(part) for part in parts):
             return False
-        shapes = [tuple(p.shape) for root in self._roots for p in root.parameters() if p.requires_grad]
-        return [tuple(part.shape) for part in parts] == shapes
+        shapes = [tuple(part.shape) for part in parts]
+        if shapes == [tuple(p.shape) for root in self._roots for p in root.parameters() if p.requires_grad]:
+            return True
+        return any(shapes == [tuple(t.shape) for t in stored(root)] for root in self._roots)
 
     def _of_found(self, told: set) -> Iterator[tuple[str, Any]]:
         """Values, and tensors themselves. Those that models and optimizers have are not told again."""
@@ -318,6 +322,21 @@ def bare(model):
     while type(model).__name__ in WRAPPERS:
         model = getattr(model, WRAPPERS[type(model).__name__])
     return model
+
+
+def stored(model) -> list[Any]:
+    """The tensors of its state dict, which is not asked for: that may be collective, or run hooks of the script's."""
+    caches, found = not_stored(bare(model)), []
+    for prefix, module in bare(model).named_modules(remove_duplicate=False):
+        own = [*module._parameters.items(), *module._buffers.items()]
+        found += [t for name, t in own if t is not None and f"{prefix}.{name}".strip(".") not in caches]
+    return found
+
+
+def not_stored(model) -> set[str]:
+    """The names of buffers that are no part of its state dict, such as caches."""
+    modules = model.named_modules(remove_duplicate=False)
+    return {f"{prefix}.{name}".strip(".") for prefix, module in modules for name in module._non_persistent_buffers_set}
 
 
 def follows_another_rank(model) -> bool:

@@ -13,15 +13,19 @@ from concurrent.futures import Future
 from typing import Any, Callable, Optional
 
 from .kill import Killer
-from .records import Records
+from .records import Records, told
 from .steps import Steps
 from .values import Values
 
 # A call from one of these modules belongs to a save or load that is told already, or to no checkpoint.
 WITHIN = (
-    *("torch.distributed.checkpoint", "torch.distributed.distributed_c10d", "torch.storage", "torch.multiprocessing"),
+    *("torch.distributed.checkpoint", "torch.distributed.distributed_c10d", "torch.storage"),
+    *("torch.multiprocessing.reductions", "torch.multiprocessing.queue", "torch.multiprocessing.pool"),
     *("megatron.core.dist_checkpointing", "safetensors", "reprise.torch", "reprise.megatron"),
 )
+
+
+MEMORY = "(in memory)"
 
 
 class Move:
@@ -37,6 +41,12 @@ class Move:
         self.keys: Optional[Callable] = None  # of what is handed over, those under which it is to be stored
         self._wanted: set[str] = set()
         self._began = time.time()
+
+    def fail(self, error: BaseException) -> None:
+        """Says that a load failed."""
+        if self._what == "load" and not self._told:
+            self._told = True
+            self._moves.tell(self._what, self._by, self.path, {}, False, error=told(error))
 
     def tell(self, state: Any) -> None:
         """Says what is handed over, or what was loaded. Only the first call counts."""
@@ -76,13 +86,23 @@ class Move:
 
 
 class Moves:
-    def __init__(self, records: Records, values: Values, steps: Steps, killer: Killer) -> None:
+    """Attributes:
+    off: why nothing is told in this process, if so.
+    loaded: whether a load was told.
+    """
+
+    def __init__(
+        self, records: Records, values: Values, steps: Steps, killer: Killer, work: str, begin: Callable[[], None]
+    ) -> None:
+        """A save outside of the directory `work` is refused. `begin` is called if that is to be recorded."""
+        self._work, self._begin = work and os.path.realpath(work), begin
         self._records, self._values, self._steps, self._killer = records, values, steps, killer
         self._thread = threading.local()
         self._on_the_way: set[str] = set()  # paths of asynchronous saves
         self.unfinished: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()  # saves that finish() completes
         self.guarded = records.guarded
-        self.off = ""  # why nothing is told in this process, if so
+        self.off = ""
+        self.loaded = False
 
     # ------------------------------------------------------------------------ around a call
 
@@ -93,11 +113,20 @@ class Moves:
         where = text_of(path)
         if where in self._on_the_way and not asynchronous:
             return None  # the call, in a thread of torch's, that makes an asynchronous save
+        if what == "save" and self._work and is_outside(where, self._work):
+            self._refuse(where)
         if asynchronous:
             self._on_the_way.add(where)
         move = Move(self, what, by, path, asynchronous, late)
         self._thread.move = move
         return move
+
+    def _refuse(self, where: str) -> None:
+        """Ends the process before it writes what all lives would share."""
+        self._begin()
+        self._records.say("outside", path=where)
+        print(f"reprise watch: a save to {where} was refused: it is outside of the life's directory", file=sys.stderr)
+        os._exit(1)
 
     def leave(self) -> None:
         self._thread.move = None
@@ -153,6 +182,7 @@ class Moves:
 
     def _around(self, real: Callable, before: Callable, after: Callable) -> Callable:
         before, after = self._records.guarded(before), self._records.guarded(after)
+        failed = self._records.guarded(Move.fail)
 
         @functools.wraps(real)
         def call(*args, **kwargs):
@@ -162,10 +192,13 @@ class Moves:
             move = before(args, kwargs)
             try:
                 result = real(*args, **kwargs)
-            finally:
+            except BaseException as error:
                 if move is not None:
                     self.leave()
+                    failed(move, error)
+                raise
             if move is not None:
+                self.leave()
                 after(move, result, args, kwargs)
             return result
 
@@ -173,14 +206,15 @@ class Moves:
 
     # ------------------------------------------------------------------------ what is said
 
-    def tell(self, what: str, by: str, path: Any, state: Any, asynchronous: bool) -> None:
+    def tell(self, what: str, by: str, path: Any, state: Any, asynchronous: bool, **more: Any) -> None:
         steps, where = self._steps, self._values.path(text_of(path))
         fields: dict[str, Any] = {"step": steps.count, "by": by, "path": where, "part": os.path.basename(where)}
         if steps.thread not in (None, threading.get_ident()):
             fields["thread"] = "other"
         if what == "save":
             fields["asynchronous"] = asynchronous
-        self._records.say(what, **fields, leaves=self._values.leaves(state))
+        self.loaded = self.loaded or what == "load"
+        self._records.say(what, **fields, **more, leaves=self._values.leaves(state))
         steps.moved = steps.moved if steps.moved == "first" else what
         if what == "save":
             self._killer.at("save.begin", steps.count, where)
@@ -243,6 +277,14 @@ def within(frame: Optional[types.FrameType]) -> bool:
 def text_of(path: Any) -> str:
     """A path as text: of a file that is open its name, of one in memory "(in memory)"."""
     name = path if isinstance(path, os.PathLike) else getattr(path, "name", path)
-    if isinstance(name, (str, os.PathLike)):
-        return os.path.abspath(os.fspath(name))
-    return "(in memory)"
+    if not isinstance(name, (str, os.PathLike)):
+        return MEMORY
+    text = os.fspath(name)
+    return text if "://" in text else os.path.abspath(text)
+
+
+def is_outside(where: str, work: str) -> bool:
+    """Whether a save goes to a file or an address outside of the directory."""
+    if where == MEMORY or (where.startswith("/dev/") and not where.startswith("/dev/shm/")):
+        return False
+    return "://" in where or not os.path.realpath(where).startswith(work.rstrip(os.sep) + os.sep)

@@ -17,7 +17,7 @@ from .held import Held
 from .imports import AfterImport
 from .kill import Killer
 from .moves import Moves
-from .records import Records, rank_and_world
+from .records import Records, rank_and_world, told
 from .settings import Settings
 from .steps import Steps
 from .values import Values
@@ -38,17 +38,19 @@ class Process:
         self.settings = settings
         self.records = Records(settings.folder, settings.life)
         self.digests = Digests()
-        values = Values(self.digests, {settings.folder: "<record>", os.getcwd(): "."})
+        folders = {settings.folder: "<record>", settings.work: ".", os.getcwd(): "."}
+        values = Values(self.digests, {**folders, os.path.realpath(settings.work or "."): "."})
         self.held = Held(values)
         self.steps = Steps(self.records, values, self.held, settings.every_step, settings.whole, self._trains)
         self.killer = Killer(settings.kill, self.records)
-        self.moves = Moves(self.records, values, self.steps, self.killer)
+        self.moves = Moves(self.records, values, self.steps, self.killer, settings.work, self._trains)
         self.stand_ins: list[str] = []
         self.on = True
+        self.status: Any = None  # given to sys.exit since the last update
         self._ended = False
 
     def _trains(self) -> None:
-        """From here on records are written."""
+        """From here on records are written: the process trains, or what it did before that decides."""
         if self.records.path is None:
             self.digests.prepare()
             self.records.open(
@@ -67,6 +69,7 @@ class Process:
             )
 
     def updated(self, optimizer) -> None:
+        self.status = None
         if self.steps.optimizer(optimizer):
             self.killer.updated(self.steps.count)
 
@@ -75,6 +78,8 @@ class Process:
         if self._ended or not self.on:
             return
         self._ended = True
+        if self.records.path is None and self.moves.loaded:
+            self._trains()  # a load may be why it never trained
         if self.records.path is None:
             self.records.flush_failures()
             return
@@ -89,15 +94,23 @@ class Process:
 
     def end_of_interpreter(self) -> None:
         error = getattr(sys, "last_value", None)
-        if error is None or isinstance(error, SystemExit):
+        if error is not None and not isinstance(error, SystemExit):
+            self.end("exception", error=told(error))
+        else:
+            self.end_with(self.status)
+
+    def end_with(self, status: Any) -> None:
+        """The process ends with an exit code, or with a text that stands for 1."""
+        if status in (None, 0):
             self.end("returned")
         else:
-            self.end("exception", error=f"{type(error).__name__}: {error}"[:500])
+            self.end("exit", error=str(status)[:500])
 
     def forked(self) -> None:
         """In a child that this process forked. One forked before training may train itself."""
         if self.records.path is None:
             self.records.unlock()
+            self.moves.loaded = False
         else:
             self.on = False
             self.moves.off = FORKED
@@ -111,14 +124,19 @@ def begin(settings: Settings) -> Process:
     watch_formats(after_import, process.moves, guarded)
     atexit.register(guarded(process.end_of_interpreter))
     os.register_at_fork(after_in_child=guarded(process.forked))
-    leave = os._exit
+    leave, finish = os._exit, sys.exit
 
     @functools.wraps(leave)
     def _exit(status: int = 0):
-        guarded(process.end)("os._exit", code=status)
+        guarded(process.end_with)(status)
         leave(status)
 
-    os._exit = _exit
+    @functools.wraps(finish)
+    def exit(status: Any = None, /):
+        process.status = status
+        finish(status)
+
+    os._exit, sys.exit = _exit, exit
     return process
 
 
@@ -136,9 +154,9 @@ def watch(torch, process: Process) -> None:
         torch.amp.GradScaler,
     ):
         watch_made(kind, process)
-    if process.settings.stand_in:
-        process.stand_ins.append(process.settings.stand_in)
-        stand_in(process.settings.stand_in)
+    for path in process.settings.stand_ins:
+        process.stand_ins.append(path)
+        stand_in(path)
 
 
 def stand_in(path: str) -> None:

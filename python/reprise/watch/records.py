@@ -27,6 +27,11 @@ def rank_and_world() -> tuple[int, int]:
     return 0, 1
 
 
+def told(error: BaseException) -> str:
+    """An exception on one line of a readable length."""
+    return " ".join(f"{type(error).__name__}: {error}".split())[:300]
+
+
 class Records:
     """Lines wait in memory until the process trains; then they are in FOLDER/LIFE/rank-R-PID.jsonl."""
 

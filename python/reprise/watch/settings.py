@@ -43,7 +43,8 @@ class Settings(NamedTuple):
     kill: Optional[Kill]
     every_step: bool
     whole: bool  # the life that resumes has another layout: whole tensors are told, too
-    stand_in: str  # path of a file that is run right after torch was imported, or ""
+    stand_ins: tuple[str, ...]  # paths of files that are run right after torch was imported
+    work: str  # what all lives have in common is outside of this directory; "" if it is not known
 
     @staticmethod
     def of_environment() -> Optional[Settings]:
@@ -59,7 +60,8 @@ class Settings(NamedTuple):
             kill=Kill.of(kill) if kill else None,
             every_step=on("REPRISE_WATCH_EVERY_STEP") or whole,  # a rank can't know when another one saves
             whole=whole,
-            stand_in=os.environ.get("REPRISE_WATCH_STANDIN", ""),
+            stand_ins=tuple(filter(None, os.environ.get("REPRISE_WATCH_STANDIN", "").split(os.pathsep))),
+            work=os.environ.get("REPRISE_WATCH_WORK", ""),
         )
 
 

@@ -92,6 +92,7 @@ class Job:
             "random": self.random.getstate(),
         }
         leaves = {"weights": tensor(self.weights), "momentum": tensor(self.momentum), "step": f"={self.step}"}
+        leaves["count"] = f"={self.made if args.defect == 'a count begins anew' else self.step}"
         if args.defect != "random state not saved, no effect":
             leaves["random"] = "#object:" + tensor(list(self.random.getstate()[1]))[-16:]
         self.say("save", step=self.made, by="fake.save", path=shown, leaves=leaves)
@@ -191,6 +192,10 @@ class Job:
             )
             if self.step % args.save_every == 0:
                 self.save()
+            if args.defect == "a best file is saved anew" and (self.step == 3 or args.resume and self.made == 1):
+                leaves = {"weights": tensor(self.weights)}
+                self.say("save", step=self.made, by="fake.save", path="./ckpt/best", leaves=leaves)
+                self.say("saved", step=self.made, path="./ckpt/best")
             if KILL.get("step") == self.made and "phase" not in KILL and args.defect != "is not killed":
                 self.die(f"step {self.made}")
             if args.exit and self.step == 11:

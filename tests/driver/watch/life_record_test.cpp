@@ -102,19 +102,25 @@ struct Kill {
   std::int64_t steps;
   KillMoment moment;
   std::optional<std::int64_t> chosen;
+  bool asynchronous = false;  ///< the saves are
 };
 
 TEST(ChooseKill, is_one_step_after_the_last_save_that_leaves_steps_to_compare) {
-  const std::vector<Kill> rows = {
-      {{3, 6, 9, 12}, 12, KillMoment::kBetween, 10},   {{12}, 12, KillMoment::kBetween, {}},
-      {{11, 12}, 12, KillMoment::kBetween, 12},        {{}, 12, KillMoment::kBetween, {}},
-      {{3, 6, 9, 12}, 12, KillMoment::kSaveBegins, 9}, {{9}, 12, KillMoment::kSaveBegins, {}},
-      {{9, 12}, 12, KillMoment::kSaveWritten, 9},      {{3, 6}, 12, KillMoment::kAsynchronous, 6}};
+  const std::vector<Kill> rows = {{{3, 6, 9, 12}, 12, KillMoment::kBetween, 10},
+                                  {{12}, 12, KillMoment::kBetween, {}},
+                                  {{11, 12}, 12, KillMoment::kBetween, 12},
+                                  {{}, 12, KillMoment::kBetween, {}},
+                                  {{3, 6, 9, 12}, 12, KillMoment::kSaveBegins, 9},
+                                  {{9}, 12, KillMoment::kSaveBegins, {}},
+                                  {{9, 12}, 12, KillMoment::kSaveWritten, 9},
+                                  {{3, 6}, 12, KillMoment::kAsynchronous, 6, true},
+                                  {{3, 6}, 12, KillMoment::kAsynchronous, {}}};
   for (const auto& row : rows) {
     RankRecording rank;
     rank.steps[row.steps] = {};
     for (const auto step : row.saves) {
-      rank.saves.push_back({.step = step, .leaves = {{"w", "#f[1]:1"}}});
+      rank.saves.push_back(
+          {.step = step, .asynchronous = row.asynchronous, .leaves = {{"w", "#f[1]:1"}}});
       rank.saves.push_back({.step = 11, .leaves = {{"epoch", "=1"}}});  // holds no tensor
     }
     EXPECT_EQ(choose_kill({.ranks = {{0, rank}}}, row.moment), row.chosen) << row.steps;

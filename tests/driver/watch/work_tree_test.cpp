@@ -110,7 +110,7 @@ TEST_F(WorkTree, the_hook_is_beside_the_program_in_a_tree_a_tarball_and_an_envir
         {"tar/bin/reprise", "tar/python/reprise"},
         {"env/bin/reprise", "env/lib/python3.11/site-packages/reprise"}}) {
     EXPECT_THAT([&] { find_hook((user() / program).string(), ""); },
-                ThrowsMessage<Error>(HasSubstr("pip install reprise-ckpt")));
+                ThrowsMessage<Error>(HasSubstr("the wheel reprise-ckpt")));
     put(std::string(package) + "/watch/site/sitecustomize.py");
     EXPECT_EQ(find_hook((user() / program).string(), ""), user() / package / "watch/site");
     EXPECT_EQ(find_hook("", (user() / package).string()), user() / package / "watch/site");
