@@ -230,7 +230,7 @@ def library() -> ctypes.CDLL:
     except (OSError, AttributeError) as error:
         raise ImportError(
             f"the engine's library can't be loaded: {error}. The package is {Path(__file__).parent}; "
-            "pip install reprise-ckpt brings the library with it, and REPRISE_LIBRARY names another"
+            "the wheel reprise-ckpt has the library in it, and REPRISE_LIBRARY names another"
         ) from error
     if loaded.rp_abi_version() < ABI_VERSION:
         raise ImportError(

@@ -97,7 +97,7 @@ def _watch(command: Words, folder: Path, cwd: Any, options: dict[str, Any]) -> W
     users = sysconfig.get_path("scripts", "posix_user") if os.name == "posix" else ""
     program = shutil.which("reprise", path=os.pathsep.join([path, users]))
     if program is None:
-        pytest.fail("the program reprise is not here: pip install reprise-ckpt brings it", pytrace=False)
+        pytest.fail("the program reprise is not here: the wheel reprise-ckpt has it", pytrace=False)
     words = [program, "watch", "--quiet", f"--report={folder}"]
     for option, given in options.items():
         if option == "resume_args" and given:

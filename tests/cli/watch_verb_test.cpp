@@ -148,7 +148,7 @@ TEST_F(WatchVerb, refuses_what_makes_no_sense) {
   EXPECT_THAT(watch({"--link", "nothing"}).err, HasSubstr("--link: is not in the working"));
   EXPECT_THAT(watch({"--resume-args", "\"open"}).err, HasSubstr("a quote is not closed"));
   EXPECT_THAT(run_program({"watch", "--package", path("desk"), "--", "true"}).err,
-              AllOf(HasSubstr("pip install reprise-ckpt"), HasSubstr(path("desk"))));
+              AllOf(HasSubstr("the wheel reprise-ckpt"), HasSubstr(path("desk"))));
   EXPECT_EQ(run_program({"watch", "--judge", path("desk")}).exit_code, 2);
 }
 

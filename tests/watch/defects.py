@@ -15,12 +15,14 @@ class Defect:
         edits: pairs of old and new text; the old text is in the script exactly once.
         names: pattern of what the verdict must name.
         code: of the verdict, or "" if one of several is right.
+        verdict: of an edit that is no defect, another one.
     """
 
     job: Job
     edits: Tuple[Tuple[str, str], ...]
     names: str
     code: str = ""
+    verdict: str = "fail"
     core: bool = False
 
 
@@ -149,6 +151,21 @@ DEFECTS = {
     # DistributedDataParallel and torch.save
     "ddp-optimizer-not-loaded": Defect(
         DDP, (('        optimizer.load_state_dict(checkpoint["optimizer"])\n', ""),), r"momentum_buffer|optim"
+    ),
+    "ddp-ends-with-16-as-planned": Defect(
+        DDP,
+        (("    dist.destroy_process_group()\n", "    dist.destroy_process_group()\n    import sys; sys.exit(16)\n"),),
+        r"exit code 16",
+        verdict="pass",
+    ),
+    "ddp-state-does-not-fit": Defect(
+        DDP, ((DDP_LOAD, lines("model.module.load_state_dict({})")),), r"ended before its first step: RuntimeError", "LOST_OBJECT"
+    ),
+    "ddp-file-is-torn": Defect(
+        DDP,
+        (("        torch.save(state, path + \".tmp\")\n", "        torch.save(state, path + \".tmp\")\n        os.truncate(path + \".tmp\", 900)\n"),),
+        r"could not load ./runs/last.pt: ",
+        "LOST_OBJECT",
     ),
     "ddp-epochs-counted-from-the-start": Defect(
         DDP, (("sampler.set_epoch(epoch)", "sampler.set_epoch(epoch - first_epoch)"),), r"data", core=True

@@ -15,7 +15,8 @@ class Job:
         resume: what the script needs besides to resume.
         ranks: processes under torchrun; 0: the script is started by itself.
         at_ranks, at_arguments: processes and arguments of the life that resumes, if it has another layout.
-        kill: step after which a life is killed.
+        kill: step after which a life is killed; 0: the program chooses it.
+        options: of `reprise watch` besides.
         environment: of the packages that it needs: "frameworks", or "torch" (with Megatron-Core 0.16.1) or "newest" as
             ./dev interop makes them.
         stand_in: file that is imported first, from the root of the tree.
@@ -31,6 +32,7 @@ class Job:
     at_ranks: int = 0
     at_arguments: str = ""
     kill: int = 0
+    options: str = ""
     environment: str = "frameworks"
     stand_in: str = ""
     verdict: str = "pass"
@@ -77,6 +79,15 @@ JOBS = {
     "ddp-dp1": DDP.but(ranks=1, arguments="--samples 37"),
     # DistributedDataParallel makes its buckets anew after the first step of a process: four summands, another order.
     "ddp-dp4": DDP.but(ranks=4, arguments="--samples 149", verdict="inconclusive", says=("another order",)),
+    "ddp-kill-chosen": DDP.but(kill=0),
+    "ddp-killed-in-a-save": DDP.but(kill=6, options="--kill-in save"),
+    "ddp-killed-after-a-save": DDP.but(kill=6, options="--kill-in written"),
+    "ddp-four-lives": DDP.but(kill=4, options="--lives 4"),
+    "ddp-in-place": DDP.but(arguments=DDP.arguments + " --output {work}/runs", resume="--resume {work}/runs/last.pt", options="--in-place"),
+    "ddp-killed-in-no-asynchronous-save": DDP.but(
+        options="--kill-in async", verdict="inconclusive", says=("made no asynchronous save",)
+    ),
+    "fsdp2-killed-while-saving": FSDP2.but(kill=10, options="--kill-in async"),
     "ddp-amp": DDP.but(arguments=DDP.arguments + " --amp"),
     "ddp-workers": DDP.but(arguments=DDP.arguments + " --workers 2"),
     "trainer": TRAINER,

@@ -42,7 +42,7 @@ class Case(NamedTuple):
 def cases() -> List[Case]:
     jobs = [Case(name, job, (), job.verdict, "", job.says, job.core) for name, job in {**JOBS, **FIELD}.items()]
     return jobs + [
-        Case(name, defect.job, defect.edits, "fail", defect.code, (defect.names,), defect.core)
+        Case(name, defect.job, defect.edits, defect.verdict, defect.code, (defect.names,), defect.core)
         for name, defect in DEFECTS.items()
     ]
 
@@ -59,8 +59,9 @@ def script_of(case: Case) -> str:
 
 def command_of(case: Case, reprise: str, python: str, report: pathlib.Path) -> List[str]:
     job = case.job
-    command = [reprise, "watch", "--quiet", "--kill", str(job.kill), "--report", str(report), "--name", case.name]
-    command += ["--python", python]
+    command = [reprise, "watch", "--quiet", "--report", str(report), "--name", case.name, "--python", python]
+    command += ["--kill", str(job.kill)] if job.kill else []
+    command += shlex.split(job.options)
     if job.resume:
         command.append(f"--resume-args={job.resume}")
     if job.stand_in:

@@ -1,5 +1,6 @@
 """What the hook tells of saves and loads of each kind, and where a life ends that is told to."""
 import importlib.util
+import os
 import signal
 import unittest
 
@@ -191,6 +192,34 @@ train(1, after)
         self.assertEqual(leaves, second.of("save")[0]["leaves"])
         self.assertRegex(leaves["args"], "^#object:[0-9a-f]{16}$")
         self.assertEqual(leaves["f"], f"={(0.1).hex()}")
+
+
+class Outside(Case):
+    """What is outside of the life's directory all lives would share."""
+
+    def saved_to(self, place, status=1):
+        work = self.folder.path / "work"
+        work.mkdir(exist_ok=True)
+        text = f"os.chdir({str(work)!r})\ntrain(2); torch.save(model.state_dict(), {place!r}); train(1)"
+        return self.run_script(text, status=status, REPRISE_WATCH_WORK=str(work))
+
+    def test_is_refused_before_anything_is_written(self):
+        kept = self.folder.path / "mine.pt"
+        for place in ("../mine.pt", str(kept), "/dev/shm/reprise-watch-test.pt"):
+            kept.write_text("mine")
+            life = self.saved_to(place)
+            self.assertEqual(kept.read_text(), "mine")
+            self.assertEqual(life.of("outside")[0]["path"], os.path.abspath(self.folder.path / "work" / place))
+            self.assertIn("was refused", life.output)
+            self.assertEqual(life.of("end")[0]["exit"], "exit")
+        self.assertFalse(os.path.exists("/dev/shm/reprise-watch-test.pt"))
+
+    def test_inside_is_told_without_the_directory(self):
+        (self.folder.path / "link").symlink_to(self.folder.path / "work")
+        for place in ("a.pt", str(self.folder.path / "work/a.pt"), str(self.folder.path / "link/a.pt")):
+            life = self.saved_to(place, status=0)
+            self.assertEqual(life.of("outside"), [])
+        self.assertEqual(self.saved_to("a.pt", status=0).of("save")[0]["path"], "./a.pt")
 
 
 class Kills(Case):

@@ -1,4 +1,5 @@
 """Processes as users have them: launchers, ranks, workers, spawned and forked ones, and how each may end."""
+import os
 import signal
 import unittest
 
@@ -115,8 +116,31 @@ class Ends(Case):
 
     def test_by_os_exit(self):
         life = self.run_script(TRAINER + "train(2); os._exit(3)", status=3)
-        self.assertEqual((life.of("end")[0]["exit"], life.of("end")[0]["code"]), ("os._exit", 3))
+        self.assertEqual((life.of("end")[0]["exit"], life.of("end")[0]["error"]), ("exit", "3"))
         self.assertIsNotNone(life.held(2, at="end"))
+        self.assertEqual(self.run_script(TRAINER + "train(2); os._exit(0)").of("end")[0]["exit"], "returned")
+
+    def test_by_sys_exit(self):
+        for code, end in (("16", ("exit", "16")), ("", ("returned", None)), ("0", ("returned", None))):
+            life = self.run_script(TRAINER + f"import sys; train(2); sys.exit({code})", status=int(code or 0))
+            self.assertEqual((life.of("end")[0]["exit"], life.of("end")[0].get("error")), end)
+        text = "import sys\ntry: sys.exit(3)\nexcept SystemExit: pass\ntrain(2)"
+        self.assertEqual(self.run_script(TRAINER + text).of("end")[0]["exit"], "returned")
+
+    def test_before_the_first_step_because_of_a_load(self):
+        text = "torch.save(model.state_dict(), 'a.pt')\nstate = torch.load('a.pt')\n"
+        life = self.run_script(TRAINER + text + "raise ValueError('size mismatch')", status=1)
+        self.assertEqual([r["what"] for r in life.records], ["start", "save", "saved", "load", "end"])
+        self.assertEqual(life.of("end")[0]["error"], "ValueError: size mismatch")
+        life = self.run_script(TRAINER + "torch.load('b.pt')", status=1)
+        self.assertRegex(life.of("load")[0]["error"], "^FileNotFoundError: ")
+
+    def test_two_stand_ins(self):
+        for name in ("one", "two"):
+            (self.folder.path / f"{name}.py").write_text(f"print('{name}')")
+        files = [str(self.folder.path / f"{name}.py") for name in ("one", "two")]
+        life = self.run_script(TRAINER + "train(1)", REPRISE_WATCH_STANDIN=os.pathsep.join(files))
+        self.assertEqual((life.output.split()[:2], life.of("start")[0]["stand_ins"]), (["one", "two"], files))
 
     def test_what_a_function_held_is_told_at_the_end(self):
         life = self.run_script("""
@@ -133,6 +157,26 @@ class Ends(Case):
     def test_by_a_signal(self):
         life = self.run_script(TRAINER + "train(2); os.kill(os.getpid(), 15)", status=-signal.SIGTERM)
         self.assertEqual((len(life.steps), life.of("end")), (2, []))
+
+
+class Spawns(Case):
+    def test_saves_of_spawned_ranks_are_told(self):
+        life = self.run_script(
+            """
+            import os, torch
+            def rank(number):
+                os.environ.update(RANK=str(number), WORLD_SIZE="2")
+                model = torch.nn.Linear(4, 2)
+                optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+                model(torch.ones(1, 4)).sum().backward(); optimizer.step()
+                torch.save(model.state_dict(), f"{number}.pt"); torch.load(f"{number}.pt")
+            if __name__ == "__main__":
+                torch.multiprocessing.spawn(rank, nprocs=2)
+            """,
+            started=True,
+        )
+        self.assertEqual(sorted(r["path"] for r in life.of("save")), ["./0.pt", "./1.pt"])
+        self.assertEqual(len(life.of("load")), 2)
 
 
 class Forks(Case):

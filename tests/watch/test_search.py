@@ -60,6 +60,44 @@ Trainer().run()
         self.assertLessEqual({"other.swa.module.weight", "other.swa.n_averaged"} & set(second), set(second))
         self.assertIn("other.swa.module.weight", second)
 
+    def test_an_average_of_a_state_dict_with_buffers_and_tied_weights(self):
+        life = self.run_script("""
+class Tied(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.norm, self.b = nn.Linear(2, 2), nn.BatchNorm1d(2), nn.Linear(2, 2)
+        self.b.weight = self.a.weight
+        self.register_buffer("cache", torch.zeros(3), persistent=False)
+    def forward(self, x): return self.b(self.norm(self.a(x)))
+def main():
+    model = Tied()
+    smooth = {n: t.detach().clone() for n, t in model.state_dict().items()}
+    def after():
+        for n, t in model.state_dict().items(): smooth[n] = smooth[n] + t
+    train(model, torch.optim.SGD(model.parameters(), lr=0.1), [torch.ones(4, 2)] * 2, after)
+main()
+""")
+        held = life.held(1)
+        names = [name for name in held if "smooth" in name]
+        self.assertIn("other.smooth.norm.running_mean", names)
+        self.assertIn("other.smooth.b.weight", names)
+        # What no state dict has is a cache.
+        self.assertIn("attr.cache", held)
+        self.assertIn("buffer.norm.running_mean", held)
+
+    def test_an_optimizer_that_the_script_drops_is_dropped(self):
+        life = self.run_script("""
+def main():
+    model = nn.Linear(2, 2)
+    train(model, torch.optim.Adam(model.parameters(), lr=0.1), [torch.ones(1, 2)] * 2)
+    train(model, torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9), [torch.ones(1, 2)] * 3)
+main()
+""")
+        self.assertIn("optim.weight.exp_avg", life.held(1))
+        last = life.held(4)
+        self.assertIn("optim.weight.momentum_buffer", last)
+        self.assertEqual([name for name in last if "exp_avg" in name or name.startswith("group.1.")], [])
+
     def test_what_the_script_makes_after_its_first_step_is_no_state(self):
         life = self.run_script("""
 def main():
