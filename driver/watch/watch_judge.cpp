@@ -329,11 +329,12 @@ class WatchJudge {
   /// True if some life before this one left a complete save.
   bool complete_before(const ResumedLife& life) const {
     for (std::size_t i = 0; i + kKilled < life.life; ++i) {
-      for (const auto& [rank, recording] : lives_.resumed[i].recording.ranks) {
-        const auto whole = [&recording](const Transfer& save) {
-          return save.complete && !recording.was_cut_at(save);
+      for (const auto& rank : lives_.resumed[i].recording.ranks) {
+        const RankRecording& own = rank.second;
+        const auto whole = [&own](const Transfer& save) {
+          return save.complete && !own.was_cut_at(save);
         };
-        if (std::ranges::any_of(recording.saves, whole)) return true;
+        if (std::ranges::any_of(own.saves, whole)) return true;
       }
     }
     return false;
