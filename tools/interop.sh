@@ -86,20 +86,12 @@ interop_older() {
 
 # interop_cases ENV [ARGUMENT...]: runs the cases and counts them.
 interop_cases() {
-  local env="$1" log=build/log/interop.log began=$SECONDS passed failed skipped rc
+  local env="$1" log=build/log/interop.log began=$SECONDS
   shift
   build_for_tests release reprise reprise_library_c reprise_library_c_cuda_model || return 1
   step "torch, Megatron-Core and Reprise read each other, in $env"
   "$env/bin/python" tests/interop/interop.py --reprise build/release/reprise "$@" 2>&1 | tee "$log"
-  rc=${PIPESTATUS[0]}
-  read -r passed failed skipped < <(
-    sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed, \([0-9]*\) skipped.*/\1 \2 \3/p' "$log")
-  if ((rc != 0 && ${failed:-0} == 0)); then
-    failed=1  # it ended early, or ran no case
-  fi
-  record "${passed:-0}" "${failed:-1}" "${skipped:-0}"
-  say "    interop: ${passed:-0} passed, ${failed:-1} failed in $((SECONDS - began)) s"
-  ((${failed:-1} == 0))
+  record_log interop "$log" "${PIPESTATUS[0]}" "$began"
 }
 
 # interop_python ENV: the tests of the Python package; with REPRISE_PYTHON_TESTS these alone.
@@ -168,10 +160,23 @@ interop_environment() {
   interop_install "$interop_env" "$wanted"
 }
 
+# interop_absent NAME STATUS: tells and records that packages can't be had, or could not be installed. Returns
+# the status, which interop_install gave.
+interop_absent() {
+  if (($2 == interop_not_run)); then
+    say "$1: not run: $interop_why"
+    record 0 0 1
+  else
+    say "$1: $interop_why"
+    record 0 1 0
+  fi
+  return "$2"
+}
+
 # interop_run [--torch VERSION] [--env DIR] [ARGUMENT...], in any order. Where the packages can't be
 # installed it runs nothing, says so, counts one as skipped, and returns $interop_not_run.
 interop_run() {
-  local version="" rest=() rc
+  local version="" rest=()
   while (($# > 0)); do
     case "$1" in
       --torch) version="${2:?--torch wants a version}"; shift 2 ;;
@@ -179,14 +184,8 @@ interop_run() {
       *) rest+=("$1"); shift ;;
     esac
   done
-  interop_environment "$version"
-  rc=$?
-  case "$rc" in
-    0) interop_in "$interop_env" "${rest[@]}"; return ;;
-    "$interop_not_run") say "interop: not run: $interop_why"; record 0 0 1 ;;
-    *) say "interop: $interop_why"; record 0 1 0 ;;
-  esac
-  return "$rc"
+  interop_environment "$version" || { interop_absent interop $?; return; }
+  interop_in "$interop_env" "${rest[@]}"
 }
 
 # interop_on_release PYTHON [FOLDER]: the cases of releases.py, with the Megatron-Core of a folder.
@@ -207,14 +206,7 @@ interop_newest_environment() {
     interop_why="no Python 3.12 or 3.13 here, which Megatron-Core needs from 0.17 on"
     rc=$interop_not_run
   fi
-  if ((rc == interop_not_run)); then
-    say "interop: the newest releases: not run: $interop_why"
-    record 0 0 1
-  else
-    say "interop: the newest releases: $interop_why"
-    record 0 1 0
-  fi
-  return "$rc"
+  interop_absent "interop: the newest releases" "$rc"
 }
 
 # What CI runs with the newest releases: a few cases, and those whose verdict differs from release to

@@ -40,6 +40,18 @@ count_tests() {
 # Adds "passed failed skipped" to this run's results.
 record() { printf '%s %s %s\n' "$1" "$2" "$3" >>build/results.txt; }
 
+# record_log NAME LOG STATUS BEGAN: says and records the counts with which a log ends, as "2 passed, 0 failed,
+# 0 skipped". A run that failed without a failure ended early, or ran nothing.
+record_log() {
+  local passed failed skipped
+  read -r passed failed skipped < <(
+    sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed, \([0-9]*\) skipped.*/\1 \2 \3/p' "$2")
+  (($3 == 0 || ${failed:-0} > 0)) || failed=1
+  record "${passed:-0}" "${failed:-1}" "${skipped:-0}"
+  say "    $1: ${passed:-0} passed, ${failed:-1} failed in $((SECONDS - $4)) s"
+  ((${failed:-1} == 0))
+}
+
 # run_tests PRESET [CTEST-ARGUMENT...]: runs the tests that are built and records the counts.
 run_tests() {
   local preset="$1" junit="$PWD/build/$1/ctest.xml" began=$SECONDS rc passed failed skipped

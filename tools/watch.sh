@@ -17,31 +17,16 @@ watch_environments() {
 # watch_run [--all] [ARGUMENT...]: the cases that CI has, or all, or those that are named. Where the packages
 # can't be installed it runs nothing, and returns $interop_not_run.
 watch_run() {
-  local which=(--core) rc log=build/log/watch.log passed failed skipped watch_environments=()
+  local which=(--core) log=build/log/watch.log began=$SECONDS watch_environments=()
   (($# == 0)) || which=(all)
   [[ "${1:-}" != --all ]] || shift
-  watch_environments "${which[@]}"
-  rc=$?
-  if ((rc == interop_not_run)); then
-    say "watch: not run: $interop_why"
-    record 0 0 1
-    return "$rc"
-  elif ((rc != 0)); then
-    say "watch: $interop_why"
-    record 0 1 0
-    return 1
-  fi
+  watch_environments "${which[@]}" || { interop_absent watch $?; return; }
   [[ "${which[*]}" == --core ]] || which=()
   build_for_tests release reprise reprise_library_c || return 1
   step "reprise watch over training scripts"
   REPRISE_LIBRARY="$PWD/build/release/lib/libreprise_c.so" python3 tests/watch/run.py --reprise build/release/reprise \
     "${watch_environments[@]}" "${which[@]}" "$@" 2>&1 | tee "$log"
-  rc=${PIPESTATUS[0]}
-  read -r passed failed skipped < <(
-    sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed, \([0-9]*\) skipped$/\1 \2 \3/p' "$log")
-  ((rc == 0 || ${failed:-0} > 0)) || failed=1  # it ended early
-  record "${passed:-0}" "${failed:-1}" "${skipped:-0}"
-  ((${failed:-1} == 0))
+  record_log watch "$log" "${PIPESTATUS[0]}" "$began"
 }
 
 verb_watch() {

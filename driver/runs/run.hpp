@@ -62,7 +62,7 @@ struct RunRequest {
   bool timelines = false;
   /// If true, no further scenario begins once one did not pass; the others are reported as not run.
   bool exit_first = false;
-  /// How many more tries a scenario gets that did not pass (reports/retries.hpp).
+  /// A scenario that did not pass gets up to so many more tries (reports/retries.hpp).
   std::size_t retries = 0;
 };
 

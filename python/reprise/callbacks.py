@@ -10,7 +10,8 @@ some frameworks load the last parts after they said that training begins. Judge 
 """
 import torch
 
-from reprise.witness_torch import bare, ids_of, summed, tell_torch
+from reprise.witness_torch import ids_of, summed, tell_torch
+from reprise.wrappers import bare
 
 
 class Followed:

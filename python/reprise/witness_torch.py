@@ -14,21 +14,7 @@ import torch
 import torch.distributed as dist
 
 from reprise.witness import elements
-
-INNER = ("_orig_mod.", "_fsdp_wrapped_module.", "_checkpoint_wrapped_module.")  # of wrappers; no state dict has them
-
-
-def bare(model):
-    """The model without DistributedDataParallel and torch.compile around it."""
-    while type(model).__name__ in ("DistributedDataParallel", "OptimizedModule"):
-        model = model.module if hasattr(model, "module") else model._orig_mod
-    return model
-
-
-def named(name):
-    for inner in INNER:
-        name = name.replace(inner, "")
-    return name
+from reprise.wrappers import bare, unwrapped
 
 
 def kept_buffers(model, ranks, overwritten):
@@ -40,7 +26,7 @@ def kept_buffers(model, ranks, overwritten):
     for path, module in bare(model).named_modules():
         for name, buffer in module._buffers.items():
             if buffer is not None and name not in module._non_persistent_buffers_set:
-                yield named(f"{path}.{name}".lstrip(".")), buffer, 1 if overwritten else ranks
+                yield unwrapped(f"{path}.{name}".lstrip(".")), buffer, 1 if overwritten else ranks
 
 
 def local_of(tensor):
@@ -109,7 +95,7 @@ def tell_torch(own, when, step, model, optimizer=None, scheduler=None, loop=None
         return (place and place(name, parameter)) or box_of(parameter, ranks)
 
     for name, parameter in inside.named_parameters(remove_duplicate=False):
-        name = named(name)
+        name = unwrapped(name)
         parameters.setdefault(parameter, name)
         tell(f"{prefixes[0]}.{name}", parameter, box_of_parameter(name, parameter))
     for name, buffer, holders in kept_buffers(model, ranks, overwritten):

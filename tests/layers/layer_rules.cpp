@@ -102,6 +102,16 @@ std::string_view library_of(std::string_view header) {
   return {};
 }
 
+// True for headers in a folder that neither a library of the project has nor the system.
+bool is_of_nobody(std::string_view header) {
+  static constexpr std::array<std::string_view, 5> kSystem = {"sys/", "netinet/", "arpa/", "linux/",
+                                                              "sanitizer/"};
+  const bool foreign = header.find('/') != std::string_view::npos || header.ends_with(".hpp");
+  return foreign && !is_vendor_header(header) &&
+         std::none_of(kSystem.begin(), kSystem.end(),
+                      [header](std::string_view start) { return header.starts_with(start); });
+}
+
 // Maps each folder to the libraries that its rows in cmake/third_party.cmake name.
 struct LibraryTable {
   std::map<std::string, std::set<std::string, std::less<>>> own, open;  // open: PUBLIC rows
@@ -225,7 +235,15 @@ std::vector<Finding> check_libraries(const LayerTable& table, const std::vector<
     for_each_line(file.text, [&](int number, std::string_view line) {
       const Include include = parse_include(line);
       const std::string_view library = library_of(include.name);
-      if (library.empty() || include.quoted || libraries.own[folder].contains(library)) return;
+      if (include.quoted || libraries.own[folder].contains(library)) return;
+      if (library.empty()) {
+        if (!is_of_nobody(include.name)) return;
+        findings.push_back({.path = file.path,
+                            .line = number,
+                            .what = "includes <" + std::string(include.name) +
+                                    ">, which is of no library that library_of() knows"});
+        return;
+      }
       for (const auto& above : layer->second) {
         if (libraries.open[above].contains(library)) return;
       }

@@ -129,6 +129,7 @@ TEST(Checker, library_that_the_folder_does_not_list_is_found) {
   EXPECT_EQ(in("mid/a.cpp", "#include <fmt/format.h>\n#include <nlohmann/json.hpp>\n"), 0U);
   EXPECT_EQ(in("core/engine/a.cpp", "#include <fmt/core.h>\n#include <nlohmann/json.hpp>\n"), 1U);
   EXPECT_EQ(in("low/a.cpp", "#include <vector>\n#include <pugixml.hpp>\n"), 1U);
+  EXPECT_EQ(in("mid/a.cpp", "#include <sys/stat.h>\n#include <curl/curl.h>\n"), 1U);
 }
 
 TEST(Checker, thread_local_in_core_is_found_and_comments_are_not) {

@@ -5,22 +5,13 @@ import logging
 import os
 import pathlib
 import sys
-import types
 from dataclasses import dataclass
 
 import torch
-import torch._utils
 
-torch._utils._get_available_device_type = lambda: "cpu"  # before torchtitan asks
-for name, answer in {
-    "get_device_name": "CPU",
-    "get_device_properties": types.SimpleNamespace(total_memory=1 << 30),
-    "memory_stats": {},
-    "reset_peak_memory_stats": None,
-    "empty_cache": None,
-}.items():
-    if not hasattr(torch.cpu, name):
-        setattr(torch.cpu, name, lambda *_, answer=answer: answer)
+import titan_without_cuda
+
+titan_without_cuda.stand_in()  # also where there is a GPU
 
 from torch.distributed.fsdp import fully_shard
 from torchtitan.components.checkpointer import CheckpointManager
@@ -30,7 +21,6 @@ from torchtitan.components.metrics import MetricsProcessor
 from torchtitan.components.optimizer import LRSchedulersContainer, default_adamw
 from torchtitan.components.tokenizer import BaseTokenizer
 from torchtitan.config import ConfigManager, DebugConfig, TrainingConfig
-from torchtitan.distributed import utils as dist_utils
 from torchtitan.protocols.model import BaseModel
 from torchtitan.protocols.model_spec import ModelSpec
 from torchtitan.protocols.module import Module
@@ -40,8 +30,6 @@ import reprise.titan
 from states import differences
 
 logging.disable(logging.WARNING)
-
-dist_utils.set_pg_timeouts = lambda **_: None  # its barrier names a device
 
 VOCAB, WIDTH, LENGTH = 32, 7, 6
 

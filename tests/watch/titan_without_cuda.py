@@ -4,7 +4,8 @@ import types
 import torch
 import torch._utils
 
-if not torch.cuda.is_available():
+
+def stand_in():
     torch._utils._get_available_device_type = lambda: "cpu"  # before torchtitan asks
     for name, answer in {
         "get_device_name": "CPU",
@@ -18,3 +19,7 @@ if not torch.cuda.is_available():
     from torchtitan.distributed import utils
 
     utils.set_pg_timeouts = lambda **_: None  # its barrier names a device
+
+
+if not torch.cuda.is_available():
+    stand_in()

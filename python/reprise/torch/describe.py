@@ -138,7 +138,7 @@ class Leaves:
 
     def _add_shards(self, key: str, value: Any) -> None:
         shape = getattr(value, "global_shape", None) or value.size()
-        chunks = [] if _is_outside(value) else _create_chunk_list(value)
+        chunks = boxes_of(value)
         self._begin(key, value.dtype, shape, len(chunks))
         for place, chunk in enumerate(chunks):
             local = find_tensor_shard(value, MetadataIndex(key, chunk.offsets, place))
@@ -178,10 +178,11 @@ class Leaves:
         raise Error("UNSUPPORTED", what, key=key)
 
 
-def _is_outside(value: Any) -> bool:
-    """True for a DTensor of which this rank holds nothing."""
+def boxes_of(value: Any) -> list[Any]:
+    """Returns the boxes of a tensor that this rank holds, each with `offsets` and `sizes`. There are none of a
+    DTensor if the rank is not in its mesh."""
     mesh = getattr(value, "device_mesh", None)
-    return mesh is not None and mesh.get_coordinate() is None
+    return [] if mesh is not None and mesh.get_coordinate() is None else _create_chunk_list(value)
 
 
 def pickled(value: Any) -> bytes:
