@@ -5,6 +5,7 @@
 #include <set>
 #include <string_view>
 
+#include "core/base/hash.hpp"
 #include "core/base/print.hpp"
 #include "driver/watch/finding_book.hpp"
 #include "driver/watch/name_groups.hpp"
@@ -52,15 +53,7 @@ std::uint64_t elements_of(std::string_view boxes) {
   return elements;
 }
 
-std::string digits_of(std::uint64_t digest) {
-  std::string digits(kHex, '0');
-  for (std::size_t i = digits.size(); i-- > 0; digest >>= 4U) {
-    digits[i] = "0123456789abcdef"[digest & 15U];
-  }
-  return digits;
-}
-
-/// What one rank holds of a tensor, as the hook told it.
+/// The part of a tensor that one rank holds, as the hook told it.
 struct Part {
   std::string form;  ///< such as "float32[16,8]", of the whole
   std::string boxes;
@@ -94,7 +87,7 @@ WholeValue together(const std::vector<Part>& parts) {
     elements += elements_of(box);
     digest += own;
   }
-  WholeValue whole{.value = "#" + parts.front().form + ":" + digits_of(digest)};
+  WholeValue whole{.value = "#" + parts.front().form + ":" + hex(digest)};
   const std::uint64_t all = elements_in(whole.value).value_or(0);
   if (elements == all) return whole;
   return {.why = "ranks hold " + counted(elements, "element") + " of " + std::to_string(all)};
@@ -126,12 +119,6 @@ std::set<std::string> rows_of(const LifeRecording& life, std::int64_t step) {
     rows.insert(at->second.rows.begin(), at->second.rows.end());
   }
   return rows;
-}
-
-std::int64_t last_step_of(const LifeRecording& life) {
-  std::int64_t last = 0;
-  for (const auto& [rank, recording] : life.ranks) last = std::max(last, recording.last_step());
-  return last;
 }
 
 class LayoutComparison {
@@ -239,17 +226,17 @@ class LayoutComparison {
     return at != wholes.end() && at->second.value == value;
   }
 
-  std::optional<std::int64_t> step_with(const std::string& name, const std::string& value) const {
-    for (std::int64_t step = 1; step <= last_step_of(lives_.uninterrupted); ++step) {
-      if (step != from_ && is_value(wholes_at(lives_.uninterrupted, step), name, value)) {
-        return step;
-      }
+  std::optional<std::int64_t> step_with(const std::string& name, const std::string& value) {
+    for (std::int64_t step = 1; step <= lives_.uninterrupted.last_step(); ++step) {
+      const auto at = history_.try_emplace(step);
+      if (at.second) at.first->second = wholes_at(lives_.uninterrupted, step);
+      if (step != from_ && is_value(at.first->second, name, value)) return step;
     }
     return std::nullopt;
   }
 
   void compare_data() {
-    for (std::int64_t own = 1; own <= last_step_of(lives_.resumed); ++own) {
+    for (std::int64_t own = 1; own <= lives_.resumed.last_step(); ++own) {
       const std::int64_t step = from_ + own;
       const auto wanted = rows_of(lives_.uninterrupted, step);
       const auto rows = rows_of(lives_.resumed, own);
@@ -257,7 +244,7 @@ class LayoutComparison {
       judgement_.counts.data_steps.insert(step);
       if (rows == wanted) continue;
       const std::string where = "step " + std::to_string(step);
-      for (std::int64_t other = 1; other <= last_step_of(lives_.uninterrupted); ++other) {
+      for (std::int64_t other = 1; other <= lives_.uninterrupted.last_step(); ++other) {
         if (rows != rows_of(lives_.uninterrupted, other)) continue;
         return add(where, Weight::kFail, judged::kDataStreamSkip,
                    "takes the data of step " + std::to_string(other) +
@@ -279,6 +266,7 @@ class LayoutComparison {
   WholeValues wanted_;
   WholeValues found_;
   WholeValues fresh_;
+  std::map<std::int64_t, WholeValues> history_;  ///< of life A, by step, as far as it was asked for
   FindingBook book_;
   std::vector<WatchFinding> findings_;
   std::map<std::string, std::string> not_compared_;
@@ -316,7 +304,7 @@ std::optional<std::int64_t> continues_whole_from(const ResumedLife& lives) {
   const WholeValues fresh = wholes_at(lives.uninterrupted, 0);
   std::optional<std::int64_t> best;
   double most = 0;
-  for (std::int64_t step = 1; step <= last_step_of(lives.uninterrupted); ++step) {
+  for (std::int64_t step = 1; step <= lives.uninterrupted.last_step(); ++step) {
     std::size_t equal = 0;
     std::size_t all = 0;
     for (const auto& [name, whole] : wholes_at(lives.uninterrupted, step)) {

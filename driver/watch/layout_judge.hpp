@@ -12,7 +12,7 @@
 
 namespace reprise::driver {
 
-/// What the ranks of a life hold together of a name.
+/// The value that the ranks of a life hold together under one name.
 struct WholeValue {
   std::string value;  ///< as of a single process; empty if it is not known
   std::string why;    ///< why it is not known

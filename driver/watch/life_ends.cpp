@@ -119,12 +119,7 @@ class LifeEnd {
     const bool killed = std::ranges::any_of(
         life_.recording.ranks, [](const auto& rank) { return rank.second.killed.has_value(); });
     if (killed) return;
-    std::int64_t last = 0;
-    for (const auto& [rank, recording] : life_.recording.ranks) {
-      last = std::max(last, recording.last_step());
-    }
-    inconclusive("was not killed: it made " + counted(static_cast<std::uint64_t>(last), "step") +
-                 ", and " + ended());
+    inconclusive("was not killed: it made " + steps() + ", and " + ended());
   }
 
   void judge_returned() {
@@ -154,11 +149,7 @@ class LifeEnd {
   }
 
   std::string steps() const {
-    std::int64_t last = 0;
-    for (const auto& [rank, recording] : life_.recording.ranks) {
-      last = std::max(last, recording.last_step());
-    }
-    return counted(static_cast<std::uint64_t>(last), "step");
+    return counted(static_cast<std::uint64_t>(life_.recording.last_step()), "step");
   }
 
   void judge_ranks() {

@@ -54,11 +54,8 @@ void take_start(const Json& line, RankRecording& rank) {
   }
   rank.rank = line.at("rank").get<std::int64_t>();
   rank.world = line.value("world", std::int64_t{0});
-  rank.pid = line.value("pid", std::int64_t{0});
-  rank.host = text_in(line, "host");
   rank.digest = text_in(line, "digest");
   rank.whole = line.value("whole", false);
-  rank.packages = line.value("packages", std::map<std::string, std::string>());
   rank.stand_ins = texts_in(line, "stand_ins");
 }
 
@@ -132,6 +129,18 @@ const HeldState* RankRecording::held_at_end() const {
 }
 
 std::int64_t RankRecording::last_step() const { return steps.empty() ? 0 : steps.rbegin()->first; }
+
+std::int64_t LifeRecording::last_step() const {
+  std::int64_t last = 0;
+  for (const auto& [rank, recording] : ranks) last = std::max(last, recording.last_step());
+  return last;
+}
+
+bool saves_asynchronously(const LifeRecording& life) {
+  return std::ranges::any_of(life.ranks, [](const auto& rank) {
+    return std::ranges::any_of(rank.second.saves, &Transfer::asynchronous);
+  });
+}
 
 bool tells_wholes(const LifeRecording& life) {
   return !life.ranks.empty() &&

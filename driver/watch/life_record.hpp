@@ -45,11 +45,11 @@ struct Transfer {
   std::string error;  ///< of a load: what it raised; empty if it returned
 };
 
-/// What was handed to a save that said it was complete, and is not in it.
+/// A save that said it was complete, and has not all that was handed to it.
 struct NotStored {
   std::int64_t step = 0;
   std::string path;
-  std::vector<std::string> names;
+  std::vector<std::string> names;  ///< what is not in it
 };
 
 /// How a process ended by its own word.
@@ -64,11 +64,8 @@ struct RankRecording {
   std::string file;
   std::int64_t rank = 0;
   std::int64_t world = 0;  ///< number of ranks, as the process was told; 0 if it was not told
-  std::int64_t pid = 0;
-  std::string host;
-  std::string digest;  ///< function by which tensors were digested
+  std::string digest;      ///< function by which tensors were digested
   bool whole = false;  ///< records whole tensors and rows: the layout may differ from life to life
-  std::map<std::string, std::string> packages;
   std::vector<std::string> stand_ins;
   std::vector<HeldState> held;
   std::map<std::int64_t, WatchedStep> steps;
@@ -97,9 +94,14 @@ struct RankRecording {
 
 struct LifeRecording {
   std::map<std::int64_t, RankRecording> ranks;
+  /// Returns how many steps the rank made that made most.
+  std::int64_t last_step() const;
   /// What makes the record unusable, such as two processes that called themselves rank 0.
   std::vector<std::string> flaws;
 };
+
+/// True if some rank made an asynchronous save.
+bool saves_asynchronously(const LifeRecording& life);
 
 /// True if every rank recorded what can be compared under another layout.
 bool tells_wholes(const LifeRecording& life);

@@ -157,7 +157,7 @@ std::map<std::int64_t, SaveKinds> complete_saves(const ResumedLife& lives) {
     for (const auto& save : recording.saves) {
       const bool tensors =
           std::ranges::any_of(save.leaves, [](const auto& leaf) { return is_tensor(leaf.second); });
-      // What another thread saves may be the state of an earlier step.
+      // Another thread may save the state of an earlier step.
       if (!save.complete || save.aside || !tensors || recording.was_cut_at(save)) continue;
       saves[lives.killed_from + save.step].emplace(rank, save.by + " " + pattern_of(save.path));
     }

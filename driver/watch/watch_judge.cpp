@@ -94,7 +94,7 @@ class WatchJudge {
       for (const auto& save : recording.saves) saved = std::max(saved, save.step);
     }
     if (lives_.kill || !lives_.resumed.empty()) return "no life resumes";
-    if (lives_.none_asynchronous) {
+    if (lives_.kill_asynchronous && !saves_asynchronously(a())) {
       return "life A made no asynchronous save that a kill could meet; leave out --kill-in async";
     }
     const bool steps =

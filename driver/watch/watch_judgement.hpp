@@ -39,8 +39,8 @@ struct WatchedLives {
   std::optional<WatchedLife> repeat;
   /// Step after which the first life is to be killed; empty if it is not known.
   std::optional<std::int64_t> kill;
-  /// True if the kill was to come while an asynchronous save is on its way, and life A made none.
-  bool none_asynchronous = false;
+  /// True if the kill is to come while an asynchronous save is on its way.
+  bool kill_asynchronous = false;
   /// Words that make the command resume, as the user said; empty if it resumes by itself.
   std::vector<std::string> resume_words = {};
 };

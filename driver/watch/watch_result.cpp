@@ -32,12 +32,6 @@ const WatchedStep* step_with_loss(const LifeRecording& life, std::int64_t step) 
   return nullptr;
 }
 
-std::int64_t steps_of(const LifeRecording& life) {
-  std::int64_t last = 0;
-  for (const auto& [rank, recording] : life.ranks) last = std::max(last, recording.last_step());
-  return last;
-}
-
 class ResultWriter {
  public:
   ResultWriter(const WatchedLives& lives, const WatchJudgement& judgement)
@@ -78,7 +72,7 @@ class ResultWriter {
                              .outcome = outcome,
                              .exit_code = exit_of(life, outcome),
                              .first_step = from,
-                             .last_step = from + steps_of(life.recording)};
+                             .last_step = from + life.recording.last_step()};
     for (const auto& finding : judgement_.findings) {
       const bool ended = finding.weight != Weight::kNote && finding.life == number &&
                          finding.where == "life " + life.name;
@@ -89,7 +83,7 @@ class ResultWriter {
     }
     result_.layouts.push_back(own.layout);
     result_.incarnations.push_back(own);
-    for (std::int64_t step = 1; step <= steps_of(life.recording); ++step) {
+    for (std::int64_t step = 1; step <= life.recording.last_step(); ++step) {
       add_point(life.recording, from, step, number > 0);
     }
   }

@@ -167,10 +167,10 @@ class WatchRun {
     outcome_.lives.uninterrupted = run_life({.name = "A", .number = 0});
     remove_tree("A");
     if (!judge_control(outcome_.lives.uninterrupted).empty()) done_ = true;
-    const auto chosen = choose_kill(outcome_.lives.uninterrupted.recording, request_.kill_moment);
-    const bool asynchronous = request_.kill_moment == KillMoment::kAsynchronous;
-    outcome_.lives.none_asynchronous = asynchronous && !chosen;
-    if (!kill_ || outcome_.lives.none_asynchronous) kill_ = chosen;
+    const LifeRecording& a = outcome_.lives.uninterrupted.recording;
+    if (!kill_) kill_ = choose_kill(a, request_.kill_moment);
+    outcome_.lives.kill_asynchronous = request_.kill_moment == KillMoment::kAsynchronous;
+    if (outcome_.lives.kill_asynchronous && !saves_asynchronously(a)) kill_.reset();
     outcome_.lives.kill = kill_;
     write_plan();
     done_ = done_ || !kill_ || interrupted_();
@@ -333,6 +333,7 @@ class WatchRun {
     const Json plan = {{"command", request_.command},
                        {"other_command", request_.other_command},
                        {"resume", request_.resume_words},
+                       {"asynchronous", outcome_.lives.kill_asynchronous},
                        {"kill", kill_ ? Json(*kill_) : Json(nullptr)},
                        {"lives", lives}};
     const fs::path file = fs::path(request_.folder) / "watch.json";
@@ -370,10 +371,9 @@ WatchOutcome run_watch(const WatchRequest& request, const WatchListener& listene
 }
 
 std::optional<std::int64_t> choose_kill(const LifeRecording& uninterrupted, KillMoment moment) {
-  std::int64_t last = 0;
+  const std::int64_t last = uninterrupted.last_step();
   std::set<std::int64_t> saves;
   for (const auto& [rank, recording] : uninterrupted.ranks) {
-    last = std::max(last, recording.last_step());
     for (const auto& save : recording.saves) {
       const bool tensors = std::ranges::any_of(
           save.leaves, [](const auto& leaf) { return elements_in(leaf.second).has_value(); });
@@ -406,6 +406,7 @@ WatchedLives read_lives(const std::string& folder) {
       lives.resumed.push_back(life_in(root, life_letter(i), plan));
     }
     if (fs::is_directory(root / kRepeatName)) lives.repeat = life_in(root, kRepeatName, plan);
+    lives.kill_asynchronous = plan.value("asynchronous", false);
     lives.resume_words = plan.value("resume", std::vector<std::string>());
     if (plan.contains("kill") && plan["kill"].is_number()) {
       lives.kill = plan["kill"].get<std::int64_t>();

@@ -22,7 +22,7 @@ enum class KillMoment : std::uint8_t {
 
 struct WatchRequest {
   std::vector<std::string> command;
-  /// Of the lives that resume, if they have another layout; empty: the same.
+  /// The command of the lives that resume, if they have another layout. It is empty otherwise.
   std::vector<std::string> other_command;
   /// Appended for lives that resume, or put in place of a word {resume} of the command.
   std::vector<std::string> resume_words;

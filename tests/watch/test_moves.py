@@ -194,6 +194,36 @@ train(1, after)
         self.assertEqual(leaves["f"], f"={(0.1).hex()}")
 
 
+class Stored(Case):
+    LOSES = """
+alone()
+from torch.distributed.checkpoint import DefaultSavePlanner, FileSystemWriter
+class Loses(FileSystemWriter):
+    def finish(self, metadata, results):
+        metadata.state_dict_metadata.pop("model.bias", None)
+        super().finish(metadata, results)
+class Own(DefaultSavePlanner): pass
+state = {"model": model.state_dict(), "step": 3, "list": [1, {"a": torch.ones(2)}]}
+train(1)
+"""
+
+    def not_stored(self, save):
+        return [r["names"] for r in self.run_script(self.LOSES + save).of("not_stored")]
+
+    def test_keys_that_a_complete_save_lacks(self):
+        for save in (
+            "dcp.save(state, storage_writer=Loses('ck'))",
+            "dcp.async_save(state, storage_writer=Loses('ck')).result()",
+            "dcp.save(state, storage_writer=Loses('ck'), planner=DefaultSavePlanner())",
+        ):
+            with self.subTest(save):
+                self.assertEqual(self.not_stored(save), [["model.bias"]])
+
+    def test_what_is_stored_or_has_keys_of_its_own_is_not_told(self):
+        self.assertEqual(self.not_stored("dcp.save(state, checkpoint_id='ck')"), [])
+        self.assertEqual(self.not_stored("dcp.save(state, storage_writer=Loses('ck'), planner=Own())"), [])
+
+
 class Outside(Case):
     """What is outside of the life's directory all lives would share."""
 
@@ -213,6 +243,19 @@ class Outside(Case):
             self.assertIn("was refused", life.output)
             self.assertEqual(life.of("end")[0]["exit"], "exit")
         self.assertFalse(os.path.exists("/dev/shm/reprise-watch-test.pt"))
+
+    def test_a_file_that_is_renamed_to_outside_is_refused(self):
+        for how in ("os.replace('a.pt', {0!r})", "os.rename('a.pt', {0!r})", "pathlib.Path('a.pt').replace({0!r})"):
+            kept = self.folder.path / "mine.pt"
+            kept.write_text("mine")
+            work = self.folder.path / "work"
+            work.mkdir(exist_ok=True)
+            text = f"os.chdir({str(work)!r})\ntorch.save(model.state_dict(), 'a.pt'); {how.format(str(kept))}; train(1)"
+            life = self.run_script(text, status=1, REPRISE_WATCH_WORK=str(work))
+            self.assertEqual((kept.read_text(), life.of("outside")[0]["path"]), ("mine", str(kept)))
+        (self.folder.path / "elsewhere").write_text("of another program")
+        text = f"os.chdir({str(work)!r})\nos.replace('../elsewhere', '../there'); os.replace('a.pt', 'b.pt'); train(1)"
+        self.assertEqual(self.run_script(text, REPRISE_WATCH_WORK=str(work)).of("outside"), [])
 
     def test_inside_is_told_without_the_directory(self):
         (self.folder.path / "link").symlink_to(self.folder.path / "work")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any, Callable, Iterator, Optional
+from typing import Any, Callable, Iterator
 
 from .imports import AfterImport
 from .moves import Moves
@@ -93,7 +93,7 @@ def watch_safetensors(safetensors, moves: Moves) -> None:
 def watch_megatron(dist_checkpointing, moves: Moves) -> None:
     owners = [sys.modules["megatron.core.dist_checkpointing.serialization"], dist_checkpointing]
     state, place = first_of("sharded_state_dict"), second_of("checkpoint_dir")
-    around = moves.saving("dist_checkpointing.save", place, state, asynchronous=is_asynchronous, keys=lambda *a, **k: megatron_keys)
+    around = moves.saving("dist_checkpointing.save", place, state, asynchronous=is_asynchronous, keys=megatron_keys)
     wrap_all(owners, "save", around)
     wrap_all(owners, "load", moves.loading("dist_checkpointing.load", place, lambda result, *a, **k: result))
 
@@ -109,12 +109,12 @@ def watch_reprise(reprise, moves: Moves) -> None:
 
 def watch_reprise_megatron(megatron, moves: Moves) -> None:
     state, place = first_of("sharded_state_dict"), second_of("checkpoint_dir")
-    wrap(megatron, "save", moves.saving("reprise.megatron.save", place, state, asynchronous=is_asynchronous, keys=lambda *a, **k: megatron_keys))
-    wrap(megatron, "begin_save", moves.saving("reprise.megatron.begin_save", place, state, asynchronous=True, keys=lambda *a, **k: megatron_keys))
+    wrap(megatron, "save", moves.saving("reprise.megatron.save", place, state, asynchronous=is_asynchronous, keys=megatron_keys))
+    wrap(megatron, "begin_save", moves.saving("reprise.megatron.begin_save", place, state, asynchronous=True, keys=megatron_keys))
     wrap(megatron, "load", moves.loading("reprise.megatron.load", place, lambda result, *a, **k: result))
 
 
-def megatron_keys(state: Any) -> set[str]:
+def megatron_keys(state: Any, *args, **kwargs) -> set[str]:
     """The keys of the sharded tensors and objects in what is handed to Megatron-Core. Plain values are stored
     elsewhere, and what a factory will make is not known yet."""
     mapping = sys.modules["megatron.core.dist_checkpointing.mapping"]
@@ -130,15 +130,15 @@ def sharded(value: Any, kinds: tuple) -> Iterator[Any]:
             yield from sharded(part, kinds)
 
 
-def dcp_keys(*args, planner: Any = None, **kwargs) -> Optional[Callable]:
-    """Names what torch's own planner stores, as it does itself; None if the call has another planner."""
+def dcp_keys(state: Any, *args, planner: Any = None, **kwargs) -> set[str]:
+    """The keys that torch's own planner makes; none if the call has another planner."""
     dcp = sys.modules["torch.distributed.checkpoint"]
     planner = next((arg for arg in args if isinstance(arg, dcp.SavePlanner)), planner)
     if planner is not None and (type(planner) is not dcp.DefaultSavePlanner or not planner.flatten_state_dict):
-        return None
+        return set()
     from torch.distributed.checkpoint._nested_dict import flatten_state_dict
 
-    return lambda state: set(flatten_state_dict(state)[0])
+    return set(flatten_state_dict(state)[0])
 
 
 def is_asynchronous(*args, **kwargs) -> bool:

@@ -8,12 +8,12 @@ import types
 import weakref
 from typing import Any, Iterator, Optional
 
+from ..wrappers import bare, unwrapped
 from .search import Search
 from .values import SCALARS, Values, attributes, is_generator, is_tensor, walk
+from .wholes import wholes
 
 LIGHT_TENSORS, LIGHT_ELEMENTS = 64, 1024
-WRAPPERS = {"DistributedDataParallel": "module", "DataParallel": "module", "OptimizedModule": "_orig_mod"}
-INNER = ("_orig_mod.", "_fsdp_wrapped_module.", "_checkpoint_wrapped_module.")
 
 
 class Known:
@@ -84,15 +84,14 @@ class Held:
         rates = [group.get("lr") for optimizer in self._optimizers for group in optimizer.param_groups]
         return [float(rate).hex() for rate in rates if rate is not None]
 
-    def names(self, light: bool = False) -> dict[str, str]:
+    def fields(self, light: bool = False, whole: bool = False) -> dict[str, Any]:
         """Returns NAME and VALUE of everything held; the light ones are plain values, random states and some
-        small tensors."""
-        told, tensors = self.told_and_tensors(light)
+        small tensors. With `whole` also what is told of whole tensors."""
+        told, tensors = self._told_and_tensors(light)
         told.update((name, self._values.tensor(tensor)) for name, tensor in tensors.items())
-        return told
+        return {"names": told, **({"wholes": wholes(tensors)} if whole else {})}
 
-    def told_and_tensors(self, light: bool = False) -> tuple[dict[str, str], dict[str, Any]]:
-        """The same, with the tensors themselves apart."""
+    def _told_and_tensors(self, light: bool) -> tuple[dict[str, str], dict[str, Any]]:
         told: dict[str, str] = {}
         tensors: list[tuple[str, Any]] = []
         of_parameter: dict[int, str] = {}
@@ -130,7 +129,7 @@ class Held:
             buffers = list(model.named_buffers())
             if buffers and id(model) in followers:
                 self.overwritten, buffers = True, []
-            caches = not_stored(model)
+            caches = not_stored(model) if buffers else set()
             for kind, named in (("param", model.named_parameters()), ("buffer", buffers)):
                 for name, tensor in named:
                     if id(tensor) not in seen:
@@ -308,20 +307,6 @@ def place(tensor) -> tuple:
         return local.data_ptr() or id(tensor), tuple(local.shape)
     except (RuntimeError, NotImplementedError):
         return id(tensor), ()
-
-
-def unwrapped(name: str) -> str:
-    """A parameter's name without what DDP, FSDP and torch.compile put into it."""
-    for inner in INNER:
-        name = name.replace(inner, "")
-    return name
-
-
-def bare(model):
-    """The model, or the one that a wrapper holds."""
-    while type(model).__name__ in WRAPPERS:
-        model = getattr(model, WRAPPERS[type(model).__name__])
-    return model
 
 
 def stored(model) -> list[Any]:

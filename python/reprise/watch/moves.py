@@ -53,6 +53,7 @@ class Move:
         if not self._told:
             self._told = True
             self._wanted = self.keys(state) if self.keys is not None else set()
+            self.keys = None  # it holds what the call was given
             self._moves.tell(self._what, self._by, self.path, state, self.asynchronous)
 
     def complete(self) -> None:
@@ -141,8 +142,8 @@ class Moves:
             path_of, state_of: functions of its arguments.
             late: whether something within the call tells what is handed over.
             asynchronous: whether it returns before the save is complete, or a function of its arguments.
-            keys: function of its arguments that returns one of what is handed over, or None: the keys under which
-                a directory with .metadata must have it.
+            keys: function of what is handed over and of its arguments: the keys under which a directory with
+                .metadata must have it.
         """
 
         def around(real: Callable) -> Callable:
@@ -150,7 +151,7 @@ class Moves:
                 later = asynchronous(*args, **kwargs) if callable(asynchronous) else asynchronous
                 move = self.enter("save", by, path_of(*args, **kwargs), later, late)
                 if move is not None:
-                    move.keys = keys and keys(*args, **kwargs)
+                    move.keys = keys and (lambda state: keys(state, *args, **kwargs))
                 if move is not None and not late:
                     move.tell(state_of(*args, **kwargs))
                 return move
@@ -244,6 +245,22 @@ class Moves:
             return result
 
         return finish
+
+    def renaming(self, real: Callable) -> Callable:
+        """Wraps os.rename and os.replace: a file of the life's must not become one that all lives share."""
+        refuse = self._records.guarded(self._refuse_renaming)
+
+        @functools.wraps(real)
+        def rename(src, dst, *args, **kwargs):
+            refuse(src, dst)
+            return real(src, dst, *args, **kwargs)
+
+        return rename
+
+    def _refuse_renaming(self, src: Any, dst: Any) -> None:
+        inside, where = text_of(src), text_of(dst)
+        if self._work and is_outside(where, self._work) and not is_outside(inside, self._work):
+            self._refuse(where)
 
     def _not_told(self, real: Callable) -> None:
         if within(sys._getframe(2)):

@@ -41,15 +41,15 @@ class Process:
         folders = {settings.folder: "<record>", settings.work: ".", os.getcwd(): "."}
         values = Values(self.digests, {**folders, os.path.realpath(settings.work or "."): "."})
         self.held = Held(values)
-        self.steps = Steps(self.records, values, self.held, settings.every_step, settings.whole, self._trains)
+        self.steps = Steps(self.records, values, self.held, settings.every_step, settings.whole, self._open_records)
         self.killer = Killer(settings.kill, self.records)
-        self.moves = Moves(self.records, values, self.steps, self.killer, settings.work, self._trains)
+        self.moves = Moves(self.records, values, self.steps, self.killer, settings.work, self._open_records)
         self.stand_ins: list[str] = []
         self.on = True
         self.status: Any = None  # given to sys.exit since the last update
         self._ended = False
 
-    def _trains(self) -> None:
+    def _open_records(self) -> None:
         """From here on records are written: the process trains, or what it did before that decides."""
         if self.records.path is None:
             self.digests.prepare()
@@ -79,7 +79,7 @@ class Process:
             return
         self._ended = True
         if self.records.path is None and self.moves.loaded:
-            self._trains()  # a load may be why it never trained
+            self._open_records()  # a load may be why it never trained
         if self.records.path is None:
             self.records.flush_failures()
             return
@@ -137,6 +137,7 @@ def begin(settings: Settings) -> Process:
         finish(status)
 
     os._exit, sys.exit = _exit, exit
+    os.rename, os.replace = process.moves.renaming(os.rename), process.moves.renaming(os.replace)
     return process
 
 

@@ -16,7 +16,7 @@ from typing import Any, Callable, Optional
 from .held import Held
 from .records import Records
 from .values import SCALARS, Opaque, Values, attributes, is_array, is_tensor, parts
-from .wholes import rows, wholes
+from .wholes import rows
 
 INPUT_DEEP = 4
 FORWARDS = 256  # of a process that has not trained yet, and may never: inputs of more are not told
@@ -113,7 +113,7 @@ class Steps:
     def end(self) -> None:
         """The process ends, after its last step."""
         if self._trains:
-            self._records.say("held", step=self.count, at="end", why="end", names=self._held.names())
+            self._records.say("held", step=self.count, at="end", why="end", **self._held.fields())
 
     # ------------------------------------------------------------------------ what is said
 
@@ -133,10 +133,9 @@ class Steps:
         light = why == "every" and not self._every_step
         if not light:
             self._held.search(frame)
-        more: dict[str, Any] = {"light": True} if light else {}
-        if self._whole and not light:
-            more["wholes"] = wholes(self._held.told_and_tensors()[1])
-        self._records.say("held", step=self.count, at="forward", why=why, **more, names=self._held.names(light))
+        more = {"light": True} if light else {}
+        fields = self._held.fields(light, self._whole and not light)
+        self._records.say("held", step=self.count, at="forward", why=why, **more, **fields)
 
 
 def given(value: Any, deep: int = 0, above: tuple = ()) -> list[Any]:

@@ -44,12 +44,9 @@ def form(tensor) -> str:
 
 def parts(tensor) -> str:
     """The boxes that this rank holds; nothing if it holds none."""
-    from torch.distributed.checkpoint.planner_helpers import _create_chunk_list
+    from reprise.torch.describe import boxes_of
 
-    mesh = getattr(tensor, "device_mesh", None)
-    if mesh is not None and mesh.get_coordinate() is None:
-        return ""
-    return "|".join(f"{numbers(box.offsets)}+{numbers(box.sizes)}" for box in _create_chunk_list(tensor))
+    return "|".join(f"{numbers(box.offsets)}+{numbers(box.sizes)}" for box in boxes_of(tensor))
 
 
 def numbers(values: Iterable[int]) -> str:

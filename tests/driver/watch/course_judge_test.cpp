@@ -10,8 +10,8 @@
 namespace reprise::driver {
 namespace {
 
-/// What is found in the first step of a life whose first step takes these inputs and losses, where
-/// the uninterrupted one took a, b, c and d.
+/// Returns how many findings about data and about losses there are if the first step of a life
+/// takes these inputs and losses, and the uninterrupted one took a, b, c and d.
 std::pair<std::size_t, std::size_t> found(const std::vector<std::string>& inputs,
                                           const std::vector<std::string>& losses) {
   LifeRecording a;

@@ -60,14 +60,16 @@ class Job:
         return 0.5 / (1 + self.step)
 
     def held(self, why, at="forward"):
+        weights = "optim.0.0.0.param" if args.defect == "weights that no module has" else "param.weight"
         names = {
-            "param.weight": tensor(self.weights),
+            weights: tensor(self.weights),
             "optim.weight.momentum": tensor(self.momentum),
             "group.SGD.0.lr": f"={self.lr().hex()}",
             "rng.python": "#object:" + tensor(list(self.random.getstate()[1]))[-16:],
             "ema.shadow": tensor(self.ema),
             "buffer.mean": tensor(self.buffer),
             "loader.position": f"={self.made}",
+            "gen.own": f"=g{self.made if args.defect.startswith('a generator is not restored') else self.step}",
         }
         if args.defect == "a clock":
             names["other.started"] = f"={os.getpid()}"
@@ -92,19 +94,27 @@ class Job:
             "random": self.random.getstate(),
         }
         leaves = {"weights": tensor(self.weights), "momentum": tensor(self.momentum), "step": f"={self.step}"}
+        if args.defect == "a generator is not restored, though it was saved":
+            leaves["own"] = f"=g{self.step}"
         leaves["count"] = f"={self.made if args.defect == 'a count begins anew' else self.step}"
         if args.defect != "random state not saved, no effect":
             leaves["random"] = "#object:" + tensor(list(self.random.getstate()[1]))[-16:]
-        self.say("save", step=self.made, by="fake.save", path=shown, leaves=leaves)
+        aside = {}
+        if args.defect == "a thread saves the step before":
+            self.before, state = state, getattr(self, "before", state)
+            aside["thread"] = "other"
+        self.say("save", step=self.made, by="fake.save", path=shown, leaves=leaves, **aside)
         if KILL.get("phase") == "save.begin" and self.made >= KILL["step"]:
             self.die("save.begin")
-        with open(path, "w") as file:
+        written = path + ".part" if args.defect == "renames what it saved" else path
+        with open(written, "w") as file:
             json.dump(state, file)
         if args.defect == "an object is not stored" and self.made >= 6:
             self.say("not_stored", step=self.made, path=shown, names=["best"])
         self.say("saved", step=self.made, path=shown)
         if KILL.get("phase") == "save.written" and self.made >= KILL["step"]:
             self.die("save.written")
+        os.rename(written, path)
 
     def die(self, at):
         self.say("killed", step=self.made, at=at)
@@ -122,6 +132,11 @@ class Job:
         if args.defect == "the load fails":
             self.say("load", step=0, by="fake.load", path="./" + path, leaves={}, error="OSError: torn")
             raise OSError("torn")
+        if args.defect.endswith("is not there"):
+            missing = path if args.defect == "the saved file is not there" else "other.json"
+            error = "FileNotFoundError: " + missing
+            self.say("load", step=0, by="fake.load", path="./" + missing, leaves={}, error=error)
+            raise FileNotFoundError(missing)
         with open(path) as file:
             state = json.load(file)
         self.say("load", step=0, by="fake.load", path="./" + path, leaves={"weights": tensor(state["weights"])})

@@ -13,7 +13,7 @@
 namespace reprise::driver {
 namespace {
 
-/// What a rank holds after each step, as the hook tells it.
+/// One rank, with what the hook tells of each of its steps.
 struct Rank {
   std::vector<std::string> whole;              ///< of param.w after step 0, 1, ...
   std::vector<std::vector<std::string>> rows;  ///< of step 1, 2, ...

@@ -134,6 +134,10 @@ INSTANTIATE_TEST_SUITE_P(
         Defect{
             "a best file is saved anew", 1, Verdict::kFail,
             "CONTENT_DIFFERS: ./ckpt/best on rank 0: saved after step 10, where life A saves none"},
+        Defect{"a generator is not restored", 1, Verdict::kPass,
+               "note: gen.own on rank 0: as in a new process: no effect in the steps compared"},
+        Defect{"a generator is not restored, though it was saved", 1, Verdict::kFail,
+               "LOST_OBJECT: gen.own on rank 0: as in a new process"},
         Defect{"data again", 1, Verdict::kFail,
                "DATA_STREAM_SKIP: step 10 on rank 0: takes the data of step 1 again"},
         Defect{"data differ late", 1, Verdict::kFail,
@@ -153,6 +157,13 @@ INSTANTIATE_TEST_SUITE_P(
                "LOST_OBJECT: everything: as in a new process: nothing that was saved was loaded"},
         Defect{"the load fails", 1, Verdict::kFail,
                "LOST_OBJECT: life C on rank 0: could not load ./ckpt/step9-rank0.json: OSError"},
+        Defect{
+            "the saved file is not there", 1, Verdict::kFail,
+            "LOST_OBJECT: life C on rank 0: could not load ./ckpt/step9-rank0.json: FileNotFound"},
+        Defect{"another file is not there", 1, Verdict::kInconclusive,
+               "ORACLE_VACUOUS: life C: could not load ./other.json: FileNotFoundError: "
+               "other.json. Is"},
+        Defect{"weights that no module has", 1, Verdict::kPass, ""},
         Defect{"crashes later", 1, Verdict::kFail,
                "TRAJECTORY_DIVERGENCE: life C on rank 0: ended after 0 steps; ValueError: shape"},
         Defect{"is not killed", 1, Verdict::kInconclusive,
@@ -171,6 +182,40 @@ TEST(WatchRun, what_follows_from_a_defect_is_one_line) {
                          "LOST_OBJECT: optim.weight.momentum on rank 0: as in a new process",
                          "note: later saves on rank 0: differ, too: 2 names, after steps 6, 9, 12",
                          "note: loader.position on rank 0: as in a new process"));
+}
+
+TEST(WatchRun, a_save_that_was_cut_before_its_renaming_need_not_be_the_one_to_resume_from) {
+  for (const auto& [kill, from, verdict] :
+       {std::tuple{6, 3, Verdict::kPass}, std::tuple{3, 0, Verdict::kInconclusive}}) {
+    const Desk desk;
+    WatchRequest request = desk.request({"--defect", "renames what it saved"});
+    request.kill = kill;
+    request.kill_moment = KillMoment::kSaveWritten;
+    const auto judgement = watch(request).judgement;
+    EXPECT_EQ(name_of(judgement.verdict), name_of(verdict))
+        << testing::PrintToString(told(judgement));
+    EXPECT_EQ(judgement.continues_from, from);
+  }
+}
+
+TEST(WatchRun, kills_nothing_within_an_asynchronous_save_if_there_is_none) {
+  const Desk desk;
+  WatchRequest request = desk.request({});
+  request.kill = 6;
+  request.kill_moment = KillMoment::kAsynchronous;
+  const WatchOutcome outcome = watch(request);
+  EXPECT_THAT(outcome.lives.resumed, testing::IsEmpty());
+  const auto found = told(outcome.judgement);
+  EXPECT_THAT(found, testing::ElementsAre(HasSubstr("life A made no asynchronous save")));
+  EXPECT_EQ(told(judge_watch(read_lives(request.folder))), found);
+}
+
+TEST(WatchRun, what_another_thread_saved_may_be_of_an_earlier_step) {
+  const Desk desk;
+  const auto judgement =
+      watch(desk.request({"--defect", "a thread saves the step before", "--save-every", "1"}))
+          .judgement;
+  EXPECT_EQ(name_of(judgement.verdict), "pass") << testing::PrintToString(told(judgement));
 }
 
 TEST(WatchRun, kills_after_the_newest_save_that_leaves_steps_to_compare) {
