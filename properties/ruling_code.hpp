@@ -98,7 +98,7 @@ inline constexpr RulingCode kFalseReplica{kFirst + 30};
 inline constexpr RulingCode kKeysetAsymmetry{kFirst + 31};
 /// A rank took a step that its save, load or rerun machine does not allow in that state.
 inline constexpr RulingCode kProtocol{kFirst + 32};
-/// A retry passed, and the tries before it did not.
+/// The scenario passed on a retry, and not before.
 inline constexpr RulingCode kFlaky{kFirst + 33};
 
 inline constexpr std::size_t kCount = 34;

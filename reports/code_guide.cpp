@@ -274,7 +274,7 @@ constexpr std::array kGuides = {
         "A rank took a step that its save, load or rerun machine does not allow in that state.",
         "A defect in the engine's order of steps.",
         "The message names the state, the step and the steps that are allowed."},
-    CodeGuide{judged::kFlaky, "It did not pass, and did when it ran again.",
+    CodeGuide{judged::kFlaky, "It passed on a retry, and not before.",
               "A race, a clock, a machine that was busy, or state outside of the checkpoint.",
               "Read why the earlier tries did not pass; run it alone, and more often."},
 };

@@ -69,8 +69,9 @@ class Job:
             "ema.shadow": tensor(self.ema),
             "buffer.mean": tensor(self.buffer),
             "loader.position": f"={self.made}",
-            "gen.own": f"=g{self.made if args.defect.startswith('a generator is not restored') else self.step}",
         }
+        if args.defect.startswith("a generator is not restored"):
+            names["gen.own"] = f"=g{self.made}"
         if args.defect == "a clock":
             names["other.started"] = f"={os.getpid()}"
         self.say("held", step=self.made, why=why, at=at, names=names)
