@@ -31,6 +31,11 @@ if args.once and LIFE == "C":
 KILL = json.loads(os.environ.get("REPRISE_WATCH_KILL", "{}"))
 
 
+def unseeded():
+    """A number that no two runs draw."""
+    return int.from_bytes(os.urandom(6), "little")
+
+
 def tensor(values):
     digest = hashlib.blake2b(repr(values).encode(), digest_size=8).hexdigest()
     return f"#float32[{len(values)}]:{digest}"
@@ -42,7 +47,7 @@ class Job:
         self.folder = os.path.join(os.environ["REPRISE_WATCH"], LIFE)
         os.makedirs(self.folder, exist_ok=True)
         self.file = os.path.join(self.folder, f"rank-{rank}-{os.getpid()}.jsonl")
-        start = os.urandom(1)[0] if args.defect == "unseeded weights" else 1
+        start = unseeded() if args.defect == "unseeded weights" else 1
         self.weights = [float(start), 2.0, 3.0]
         self.momentum = [0.0, 0.0, 0.0]
         self.ema = [0.0]
@@ -180,9 +185,9 @@ class Job:
             if self.late and self.step >= 10:
                 sample = 100
             if args.defect == "runs differ late" and self.step >= 10:
-                sample = os.urandom(1)[0]
+                sample = unseeded()
             if args.defect == "unseeded data":
-                sample = os.urandom(4)[0] + os.urandom(4)[1] / 256
+                sample = unseeded()
             drawn = self.random.random()
             noise = 0.0 if "no effect" in args.defect else drawn
             if args.defect == "sums in another order" and args.resume and self.made > 0:
