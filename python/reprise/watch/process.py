@@ -6,6 +6,7 @@ import atexit
 import functools
 import importlib.util
 import os
+import pathlib
 import socket
 import sys
 import threading
@@ -138,6 +139,9 @@ def begin(settings: Settings) -> Process:
 
     os._exit, sys.exit = _exit, exit
     os.rename, os.replace = process.moves.renaming(os.rename), process.moves.renaming(os.replace)
+    kept = getattr(pathlib, "_normal_accessor", None)  # before Python 3.11, pathlib holds both functions
+    if kept is not None:
+        kept.rename, kept.replace = os.rename, os.replace
     return process
 
 
