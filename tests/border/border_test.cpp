@@ -100,7 +100,7 @@ Said compile_each(const std::string& compiler) {
                " -x c++ -'");
 }
 
-TEST(Headers, compile_alone_beside_a_consumers_macros_with_the_compiler_of_this_build) {
+TEST(Headers, compile_alone_and_beside_macros_of_a_consumer) {
   const Said said = compile_each(REPRISE_CXX);
   EXPECT_TRUE(said.ok) << said;
 }

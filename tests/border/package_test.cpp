@@ -181,7 +181,7 @@ std::vector<std::string> lines_of_the_examples(const std::string& word) {
   return lines;
 }
 
-TEST_F(Package, serves_processes_that_no_launcher_starts_as_the_readme_of_the_examples_says) {
+TEST_F(Package, works_without_a_launcher_as_the_examples_readme_says) {
   const auto said = lines_of_the_examples("four_processes");
   ASSERT_EQ(said.size(), 2U);
   ASSERT_EQ(lines_of_the_examples("MASTER").size(), 1U);

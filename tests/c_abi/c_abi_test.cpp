@@ -113,7 +113,7 @@ TEST(Library, needs_no_other_library_of_reprise_and_no_runtime_of_cpp) {
   EXPECT_THAT(needed.text, Not(HasSubstr("stdc++")));
 }
 
-TEST(CudaFile, exports_one_function_and_needs_neither_the_driver_nor_a_runtime) {
+TEST(CudaFile, exports_one_function_and_needs_no_driver_or_runtime) {
   if (kCudaFile.empty()) GTEST_SKIP() << "built without CUDA";
   const Said names = shell("nm -D --defined-only " + kCudaFile);
   EXPECT_THAT(names.text, testing::EndsWith(" T reprise_c_cuda_table\n"));

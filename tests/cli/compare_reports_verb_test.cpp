@@ -70,7 +70,7 @@ TEST_F(CompareReportsVerb, says_whether_anything_got_worse) {
   expect_said(compare({"real", "old.json"}), 0, "different commit, build or seed");
 }
 
-TEST_F(CompareReportsVerb, other_digests_are_worse_at_one_commit_and_information_at_another) {
+TEST_F(CompareReportsVerb, other_digests_are_worse_only_at_the_same_commit) {
   const auto other = [](Json& document) { document["scenarios"][0]["event_hash"] = "0"; };
   write("other.json", other);
   write("later.json", [&](Json& document) {

@@ -124,7 +124,7 @@ class Zsh {
   Place place_{"zsh"};
 };
 
-TEST(Completion, bash_offers_each_verb_and_each_option_that_the_program_declares) {
+TEST(Completion, bash_offers_every_declared_verb_and_option) {
   const Bash bash;
   const auto verbs = cli::all_verbs();
   const auto program = cli::parser_of(verbs);

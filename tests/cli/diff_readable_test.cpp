@@ -178,7 +178,7 @@ TEST(DiffReadable, a_rename_that_can_t_be_meant_is_refused) {
             0);
 }
 
-TEST(DiffReadable, values_are_compared_across_dtypes_only_when_asked_and_the_row_says_so) {
+TEST(DiffReadable, values_of_other_dtypes_are_compared_only_on_request) {
   WrittenCheckpoint a;
   WrittenCheckpoint b;
   a.tensor("w", DType::kInt8, {1}, Bytes(1, std::byte{3}));

@@ -28,7 +28,7 @@ const std::string kEvidenceScenario = REPRISE_SOURCE_DIR "/scenarios/placements/
 const std::string kCommit = "0123456789abcdef0123456789abcdef01234567";
 
 // The signal comes when the report's directory is tried, so before the first case.
-TEST(Interrupted, each_verb_that_adds_evidence_says_what_was_not_tried_and_leaves_the_report) {
+TEST(Interrupted, each_evidence_verb_says_what_is_left_and_keeps_the_report) {
   if (!has_tripwires()) GTEST_SKIP() << "needs dnotify";
   const std::vector<std::pair<std::vector<std::string>, std::string>> rows = {
       {{"properties", "continuity", "--cases", "7"}, "interrupted: 7 cases not tried\n"},
@@ -94,7 +94,7 @@ class Evidence : public testing::Test {
   Json full_;
 };
 
-TEST_F(Evidence, properties_are_in_the_report_of_the_run_with_cases_seed_and_what_was_drawn) {
+TEST_F(Evidence, properties_are_in_the_report_with_cases_and_seed) {
   ASSERT_EQ(full_["properties"].size(), 2U);
   const Json& continuity = full_["properties"][0];
   EXPECT_EQ(continuity["name"], "continuity");
@@ -108,7 +108,7 @@ TEST_F(Evidence, properties_are_in_the_report_of_the_run_with_cases_seed_and_wha
   EXPECT_EQ(full_["determinism"], plain_["determinism"]);
 }
 
-TEST_F(Evidence, the_gate_refuses_a_report_that_lost_a_property_or_tried_less_of_it) {
+TEST_F(Evidence, gate_refuses_a_report_that_lost_a_property_or_its_cases) {
   EXPECT_EQ(gate(full_).exit_code, 0) << gate(full_).all();
   struct Row {
     std::string words;
@@ -139,7 +139,7 @@ TEST_F(Evidence, the_gate_refuses_a_report_that_lost_a_property_or_tried_less_of
   }
 }
 
-TEST_F(Evidence, a_plain_run_says_what_it_lacks_and_the_gate_answers_with_one_line) {
+TEST_F(Evidence, a_plain_run_lists_what_it_lacks_and_gate_says_it_in_one_line) {
   Json plain = plain_;
   for (auto& result : plain["scenarios"]) result["doubled"] = false;
   plain["determinism"]["runs_doubled"] = 0;
@@ -154,7 +154,7 @@ TEST_F(Evidence, a_plain_run_says_what_it_lacks_and_the_gate_answers_with_one_li
                                     path("judged.json").substr(0, path("").size() - 1)));
 }
 
-TEST_F(Evidence, a_report_says_which_property_caught_a_mutant_beside_the_scenario) {
+TEST_F(Evidence, a_mutant_lists_the_property_that_caught_it) {
   const Json& mutant = full_["mutants"][0];
   EXPECT_EQ(mutant["caught_by"][0]["scenario"], "placements/tp2dp2-to-tp4");
   ASSERT_EQ(mutant["caught_by"].size(), 3U) << mutant;

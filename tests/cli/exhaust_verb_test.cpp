@@ -28,7 +28,7 @@ TEST(ExhaustVerb, says_with_what_pairs_were_refused) {
   expect_says(result, "pass: 121 of 121 pairs");
 }
 
-TEST(ExhaustVerb, cuts_dp_into_copies_and_keeps_these_pairs_apart_in_the_report) {
+TEST(ExhaustVerb, hsdp_splits_dp_and_keeps_its_pairs_apart) {
   const TemporaryDirectory out;
   const auto run = [&out](const std::vector<std::string>& more) {
     std::vector<std::string> arguments = {"exhaust", "--max-world", "2", "--report", out.path()};

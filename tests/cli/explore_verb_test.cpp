@@ -29,7 +29,7 @@ TEST(ExploreVerb, says_marks_curve_bound_and_totals) {
   EXPECT_THAT(result.out, HasSubstr("seed 3: 40 timelines, "));
 }
 
-TEST(ExploreVerb, adds_its_coverage_to_a_report_and_is_inconclusive_while_marks_are_missing) {
+TEST(ExploreVerb, adds_its_coverage_and_is_inconclusive_without_all_marks) {
   const TemporaryDirectory out;
   const auto result =
       run_program({"explore", "--runs", "20", "--seed", "3", "--report", out.path()});

@@ -88,7 +88,7 @@ TEST_F(GateVerb, accepts_the_right_report_by_file_and_by_directory) {
   EXPECT_EQ(json.exit_code, 0);
 }
 
-TEST_F(GateVerb, the_report_itself_is_a_baseline_and_the_commit_in_question_is_the_program_s_own) {
+TEST_F(GateVerb, a_report_can_be_the_baseline_and_the_commit_is_the_programs) {
   const Json real = Json::parse(real_);
   if (real["project"]["commit"] == "unknown") GTEST_SKIP() << "built outside a git clone";
   const std::vector<std::string> words = {"gate", path("real"), "--baseline", path("report.json")};
@@ -370,7 +370,7 @@ TEST_F(GateVerb, a_known_mutant_does_not_count_among_all_of_a_policy) {
   EXPECT_EQ(accepted.exit_code, 0) << accepted.all();
 }
 
-TEST_F(GateVerb, two_reports_of_one_lane_are_refused_and_lanes_are_chosen_by_name) {
+TEST_F(GateVerb, refuses_two_reports_of_one_lane_and_selects_lanes_by_name) {
   Json mpi = Json::parse(report());
   mpi["lane"] = "mpi";
   write("mpi.json", mpi);
@@ -444,7 +444,7 @@ TEST_F(GateVerb, a_baseline_is_shown_by_the_verb_that_shows_reports) {
   EXPECT_EQ(run_program({"report", path("baseline.json"), "--annotate"}).exit_code, 2);
 }
 
-TEST_F(GateVerb, its_remedy_calls_a_program_in_the_working_directory_by_a_path) {
+TEST_F(GateVerb, the_suggested_command_calls_a_local_program_by_its_path) {
   Json doubled = Json::parse(report());
   for (auto& result : doubled["scenarios"]) result["doubled"] = true;
   doubled["determinism"]["runs_doubled"] = doubled["scenarios"].size();

@@ -23,7 +23,7 @@ TEST(Judgement, a_checkpoint_that_names_nothing_is_empty_and_not_whole) {
   EXPECT_NE(result.out.find("empty: 0 tensors"), std::string::npos) << result.all();
 }
 
-TEST(Judgement, a_tensor_in_a_compressed_record_can_t_be_read_and_so_not_be_called_whole) {
+TEST(Judgement, a_tensor_in_a_compressed_record_is_not_whole) {
   const Victim victim("torch_2.15.0/same_content_a");
   std::string payload = text_of(victim.file("__0_0.distcp"));
   // In the zip directory, the entry of "archive/data/0" has the compression method "stored" (2

@@ -140,7 +140,7 @@ TEST_F(MegatronOptions, load_of_other_content_fails_by_what_is_other) {
   EXPECT_THAT(result.out, HasSubstr("common['args']['seed']")) << result.all();
 }
 
-TEST_F(MegatronOptions, load_from_where_no_checkpoint_can_be_begun_from_is_wrong_usage) {
+TEST_F(MegatronOptions, load_from_an_unusable_checkpoint_is_wrong_usage) {
   write(
       with("  - restart\n  - train: 1\nexpect", "  - release\n  - restart\n  - train: 1\nexpect"));
   ASSERT_EQ(run({"--save", at("kept")}).exit_code, 0);

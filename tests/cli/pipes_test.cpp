@@ -89,7 +89,7 @@ TEST(OutputFiles, that_are_devices_are_written) {
   EXPECT_EQ(result.exit_code, 0) << result.all();
 }
 
-TEST(OutputFiles, that_hold_no_report_take_no_results_and_are_refused_before_the_work) {
+TEST(OutputFiles, without_a_report_are_refused_before_the_work) {
   const contracts::TemporaryDirectory directory;
   for (const char* text : {"", "{", "[]"}) {
     std::ofstream(directory.path() + "/report.json") << text;

@@ -458,7 +458,7 @@ TEST_F(GateScript, a_package_that_cannot_be_installed_ends_it) {
   }
 }
 
-TEST_F(GateScript, with_a_history_the_page_tells_of_earlier_reports_and_ten_are_kept) {
+TEST_F(GateScript, with_a_history_the_page_shows_it_and_ten_reports_are_kept) {
   fs::remove_all(at("build"));
   const std::string line = "ci/gate.sh --history build/history";
   const std::string heading = "<section id=\"history\">";
@@ -488,7 +488,7 @@ TEST_F(GateScript, what_is_refused_is_red_and_has_its_summary) {
   EXPECT_NE(text_of(at("page.md")), "") << "the summary matters most where something failed";
 }
 
-TEST_F(GateScript, ends_at_wrong_usage_and_judges_nothing_that_an_earlier_run_showed) {
+TEST_F(GateScript, stops_at_wrong_usage_without_judging_an_earlier_run) {
   for (const char* words : {"--scenarios nowhere", "--lane nowhere"}) {
     const Said said = shell(std::string("ci/gate.sh ") + words);
     EXPECT_EQ(said.exit_code, 2) << said.text;
@@ -509,7 +509,7 @@ TEST_F(GateScript, wrong_words_run_nothing) {
   EXPECT_EQ(said.text, "ci/gate.sh: there is no program nowhere/reprise\n");
 }
 
-TEST_F(GateScript, the_command_that_the_gate_names_makes_the_report_of_a_plain_run_full) {
+TEST_F(GateScript, the_command_that_gate_prints_completes_a_plain_run) {
   const std::string gate = "'" REPRISE_EXE
                            "' gate out --lane sim --baseline reports/baseline.json "
                            "--allow-dirty";

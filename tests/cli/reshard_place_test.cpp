@@ -140,7 +140,7 @@ TEST_F(ReshardPlace, an_only_copy_stays_until_another_checkpoint_stands) {
   EXPECT_EQ(all(Out::kLeftOut).size(), 0U);
 }
 
-TEST_F(ReshardPlace, force_replaces_no_directory_in_which_there_is_more_than_a_checkpoint) {
+TEST_F(ReshardPlace, force_keeps_a_directory_with_more_than_a_checkpoint) {
   copy(kOther, out_);
   write(out_ + "/thesis.txt", "mine");
   write(out_ + "/notes/a.txt", "mine");
@@ -302,7 +302,7 @@ TEST_P(ReshardSignals, that_come_when_the_new_one_takes_its_place_come_too_late)
 
 INSTANTIATE_TEST_SUITE_P(Each, ReshardSignals, testing::Values(SIGINT, SIGTERM, SIGHUP));
 
-TEST_F(ReshardPlace, a_source_that_would_give_no_whole_copy_is_refused_before_anything_is_written) {
+TEST_F(ReshardPlace, a_source_without_a_whole_copy_is_refused_before_writing) {
   const std::string real = std::string(REPRISE_TEST_DATA) + "/mcore_0.16.1_gpt_dp2";
   const std::pair<const char*, const char*> rows[] = {
       {"{", "TORN_FILE"},

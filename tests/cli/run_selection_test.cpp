@@ -69,7 +69,7 @@ TEST(RunSelection, the_list_names_what_would_run_and_all_tags_and_runs_nothing) 
   EXPECT_FALSE(std::filesystem::exists(folder.path() + "/report.json"));
 }
 
-TEST(RunSelection, a_dry_run_says_what_every_lane_would_do_and_what_layouts_leave_unsaid) {
+TEST(RunSelection, a_dry_run_lists_each_lane_and_what_layouts_default_to) {
   const Folder folder;
   folder.add("t.yaml", kTwoRows);
   folder.add("experts.yaml", kExperts);
@@ -177,7 +177,7 @@ TEST(RunMistakes, of_all_files_are_told_by_the_other_verbs_that_read_scenarios) 
   }
 }
 
-TEST(RunMistakes, keep_going_runs_the_good_files_and_the_report_names_the_bad_ones) {
+TEST(RunMistakes, keep_going_runs_good_files_and_reports_bad_ones) {
   const Folder folder;
   const TemporaryDirectory out;
   folder.add("t.yaml", kTwoRows);
@@ -201,7 +201,7 @@ TEST(RunMistakes, keep_going_runs_the_good_files_and_the_report_names_the_bad_on
   EXPECT_EQ(failed.exit_code, 1) << "a failure says more than a bad file\n" << failed.all();
 }
 
-TEST(RunMistakes, a_path_that_is_not_there_is_named_and_no_other_run_is_offered) {
+TEST(RunMistakes, a_missing_path_is_named_without_another_suggestion) {
   const Folder folder;
   const auto result = run_program({"run", folder.path() + "/nowhere"});
   EXPECT_EQ(result.exit_code, 2) << result.all();
@@ -357,7 +357,7 @@ TEST(RunSelection, shards_of_a_run_are_merged_into_the_report_of_one_run) {
   expect_says(many, "use fewer shards");
 }
 
-TEST(RunSelection, what_failed_last_runs_again_and_nothing_after_the_first_failure) {
+TEST(RunSelection, what_failed_runs_again_and_the_first_failure_stops) {
   const Folder folder;
   folder.add("t.yaml", kTwoRows);
   folder.add("a.yaml", R"(proves: it loads another step

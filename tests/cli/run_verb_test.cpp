@@ -49,7 +49,7 @@ TEST(RunVerb, a_tagged_set_passes_twice_in_two_processes_with_equal_hashes) {
   EXPECT_NE(text_of(out.path() + "/junit.xml").find("report_sha256"), std::string::npos);
 }
 
-TEST(RunVerb, two_processes_with_one_seed_have_one_event_hash_and_another_seed_another) {
+TEST(RunVerb, one_seed_gives_one_event_hash_in_two_processes) {
   const TemporaryDirectory one;
   const TemporaryDirectory two;
   const TemporaryDirectory other;
@@ -62,7 +62,7 @@ TEST(RunVerb, two_processes_with_one_seed_have_one_event_hash_and_another_seed_a
   EXPECT_NE(hash(other, "6"), first);
 }
 
-TEST(RunVerb, takes_megatrons_options_and_says_everywhere_that_scenarios_were_overridden) {
+TEST(RunVerb, takes_megatrons_options_and_reports_the_override) {
   const TemporaryDirectory out;
   const TemporaryDirectory kept;
   const auto result = run_program({"run", kScenario, "--no-load-optim", "--save-interval", "2",
@@ -89,7 +89,7 @@ std::string copy_in(const TemporaryDirectory& directory) {
 }
 
 // CMakeLists.txt alone defines the version.
-TEST(RunVerb, a_checkpoint_names_the_version_that_cmake_is_told_and_so_does_the_program) {
+TEST(RunVerb, checkpoint_and_program_name_the_version_of_cmake) {
   const std::string cmake = text_of(REPRISE_SOURCE_DIR "/CMakeLists.txt");
   const std::string before = "project(reprise VERSION ";
   const auto at = cmake.find(before) + before.size();
@@ -104,7 +104,7 @@ TEST(RunVerb, a_checkpoint_names_the_version_that_cmake_is_told_and_so_does_the_
   EXPECT_NE(kept.out.find(", written by " + version + "\n"), std::string::npos) << kept.all();
 }
 
-TEST(ReplayVerb, a_recorded_failure_is_seen_again_and_a_changed_record_is_said) {
+TEST(ReplayVerb, a_recorded_failure_is_reproduced_and_a_change_is_reported) {
   const TemporaryDirectory directory;
   const std::string file = copy_in(directory);
   EXPECT_EQ(run_program({"replay", file}).exit_code, 2) << "nothing recorded";
@@ -130,7 +130,7 @@ TEST(ReplayVerb, what_run_records_is_a_file_that_replays) {
   EXPECT_EQ(same.exit_code, 0) << same.all();
 }
 
-TEST(ReplayVerb, several_files_are_recorded_and_replayed_at_once_and_the_worst_counts) {
+TEST(ReplayVerb, several_files_are_recorded_and_replayed_and_the_worst_counts) {
   const TemporaryDirectory directory;
   const auto copy = [&](const std::string& name) {
     std::string file = directory.path() + "/" + name + ".yaml";
@@ -160,7 +160,7 @@ TEST(ReplayVerb, several_files_are_recorded_and_replayed_at_once_and_the_worst_c
       << "the other scenarios must run, too";
 }
 
-TEST(ReplayVerb, a_recording_that_is_killed_as_it_writes_leaves_the_file_whole) {
+TEST(ReplayVerb, a_recording_that_is_killed_while_writing_keeps_the_file) {
   if (!has_tripwires()) GTEST_SKIP() << "needs dnotify";
   for (const int event : {DN_MODIFY, DN_CREATE}) {
     const TemporaryDirectory directory;
@@ -173,7 +173,7 @@ TEST(ReplayVerb, a_recording_that_is_killed_as_it_writes_leaves_the_file_whole) 
   }
 }
 
-TEST(MutantsVerb, one_mutant_is_caught_and_one_that_no_scenario_names_is_exit_code_1) {
+TEST(MutantsVerb, a_mutant_is_caught_and_one_that_no_scenario_names_exits_1) {
   const TemporaryDirectory directory;
   const std::string json = directory.path() + "/mutants.json";
   const auto caught = run_program({"mutants", kScenario, "--only", "floor-vs-ceil-chunk", "--json",
@@ -208,7 +208,7 @@ TEST(RunVerb, a_mutant_turns_it_red_and_the_reason_names_key_and_replay) {
   EXPECT_NE(result.out.find("--mutant floor-vs-ceil-chunk"), std::string::npos) << result.out;
 }
 
-TEST(RunVerb, a_mutant_of_which_nothing_was_asked_is_exit_code_3_and_the_report_names_it) {
+TEST(RunVerb, a_mutant_that_was_never_called_exits_3_and_is_reported) {
   const TemporaryDirectory out;
   const auto result = run_program(
       {"run", kScenario, "--mutant", "rerun-restart-loop", "--seed", "4", "--report", out.path()});
@@ -304,7 +304,7 @@ TEST(RunVerb, events_as_lines_say_where_a_run_first_differs) {
       << "a copy came into staging before the write of the one before: " << *at.second;
 }
 
-TEST(RunVerb, kept_checkpoints_are_whole_and_hold_the_same_under_every_sharding) {
+TEST(RunVerb, kept_checkpoints_are_whole_and_equal_after_a_reshard) {
   const TemporaryDirectory kept;
   ASSERT_EQ(run_program({"run", kScenario, "--keep", kept.path()}).exit_code, 0);
   const std::string root = kept.path() + "/placements/tp2dp2-to-tp4/checkpoints";
@@ -354,7 +354,7 @@ TEST(RunVerb, the_gpu_lane_is_not_run_and_says_so) {
   EXPECT_NE(result.out.find("not_run"), std::string::npos) << result.all();
 }
 
-TEST(RunVerb, four_mpi_processes_reach_the_simulated_lane_s_verdict_and_digest) {
+TEST(RunVerb, four_mpi_processes_agree_with_the_simulated_lane) {
   if (!build_info().has_mpi) GTEST_SKIP() << "built without MPI";
   const TemporaryDirectory sim;
   const TemporaryDirectory mpi;

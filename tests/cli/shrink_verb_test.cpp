@@ -64,7 +64,7 @@ TEST_F(ShrinkVerb, makes_a_failing_file_small_and_the_small_file_fails_alike) {
   EXPECT_EQ(run_program({"run", path("mine.small.yaml")}).exit_code, 0) << "without the mutant";
 }
 
-TEST_F(ShrinkVerb, keeps_the_wrong_expectation_that_the_failure_names_and_drops_the_other) {
+TEST_F(ShrinkVerb, keeps_the_expectation_that_failed_and_drops_the_other) {
   const auto file =
       write("wrong.yaml", kLarge + "expect: {max_delta: 0, loaded_step: 77, replans: 5}\n");
   const auto found = run_program({"shrink", file, "--out", path("least.yaml")});

@@ -77,7 +77,7 @@ TEST_F(WatchVerb, shows_what_did_not_come_back_and_how_to_see_it_again) {
               HasSubstr("ema.shadow on ranks 0, 1: as in a new process"));
 }
 
-TEST_F(WatchVerb, writes_a_report_that_the_gate_accepts_if_it_passed_and_refuses_if_not) {
+TEST_F(WatchVerb, the_gate_accepts_its_report_only_after_a_pass) {
   EXPECT_EQ(watch({"--resume-args=--resume", "--report", path("good")}).exit_code, 0);
   EXPECT_EQ(watch({"--resume-args=--resume", "--report", path("bad")}, {"--defect", "data again"})
                 .exit_code,
@@ -152,7 +152,7 @@ TEST_F(WatchVerb, refuses_what_makes_no_sense) {
   EXPECT_EQ(run_program({"watch", "--judge", path("desk")}).exit_code, 2);
 }
 
-TEST_F(WatchVerb, runs_in_place_where_only_the_given_directory_is_each_life_s_own) {
+TEST_F(WatchVerb, runs_in_place_where_only_the_given_directory_is_per_life) {
   const auto result = watch({"--in-place", "--resume-args=--resume"}, {"--out", "{work}/ckpt"});
   EXPECT_EQ(result.exit_code, 0) << result.all();
   EXPECT_FALSE(fs::exists(path("desk/ckpt")));

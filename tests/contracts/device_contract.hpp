@@ -101,7 +101,7 @@ TYPED_TEST_P(DeviceContract, copies_are_done_that_were_waited_for_in_whatever_or
   });
 }
 
-TYPED_TEST_P(DeviceContract, many_copies_small_and_large_come_through_the_devices_own_staging) {
+TYPED_TEST_P(DeviceContract, many_copies_of_all_sizes_pass_through_the_devices_staging) {
   this->run([](Device& device) {
     constexpr std::size_t kSmall = 900;  // number of copies; each copies 3 numbers
     constexpr std::size_t kLarge = 300'000;
@@ -131,7 +131,7 @@ TYPED_TEST_P(DeviceContract, many_copies_small_and_large_come_through_the_device
   });
 }
 
-TYPED_TEST_P(DeviceContract, empty_and_scalar_copies_are_copies_and_waiting_twice_is_no_error) {
+TYPED_TEST_P(DeviceContract, empty_and_scalar_copies_work_and_a_second_wait_is_fine) {
   this->run([](Device& device) {
     typename TypeParam::Numbers source(device, counted(1));
     std::vector<std::int32_t> staging(2, -1);
@@ -152,7 +152,7 @@ REGISTER_TYPED_TEST_SUITE_P(DeviceContract, gathered_region_is_in_staging_after_
                             scattered_region_is_on_the_device_after_wait,
                             one_element_of_the_host_fills_a_region_of_the_device,
                             copies_are_done_that_were_waited_for_in_whatever_order,
-                            many_copies_small_and_large_come_through_the_devices_own_staging,
-                            empty_and_scalar_copies_are_copies_and_waiting_twice_is_no_error);
+                            many_copies_of_all_sizes_pass_through_the_devices_staging,
+                            empty_and_scalar_copies_work_and_a_second_wait_is_fine);
 
 }  // namespace reprise::contracts

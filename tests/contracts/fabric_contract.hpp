@@ -145,7 +145,7 @@ TYPED_TEST_P(FabricContract, many_calls_in_a_row_keep_their_order) {
   });
 }
 
-TYPED_TEST_P(FabricContract, a_warning_reaches_the_other_members_of_that_communicator_alone) {
+TYPED_TEST_P(FabricContract, a_warning_reaches_only_members_of_that_communicator) {
   this->run([](Fabric& fabric) {
     const Group world = Group::world(fabric.world_size());
     const auto warned = fabric.communicator(world);
@@ -176,7 +176,7 @@ REGISTER_TYPED_TEST_SUITE_P(FabricContract, all_gather_is_in_group_order_with_bu
                             broadcast_takes_the_roots_bytes_alone, all_reduce_is_exact_over_int64,
                             two_communicators_of_one_group_do_not_mix,
                             many_calls_in_a_row_keep_their_order,
-                            a_warning_reaches_the_other_members_of_that_communicator_alone,
+                            a_warning_reaches_only_members_of_that_communicator,
                             communicator_of_a_group_without_this_rank_is_refused);
 
 }  // namespace reprise::contracts

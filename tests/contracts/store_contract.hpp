@@ -60,8 +60,7 @@ TYPED_TEST_P(StoreContract, what_was_written_is_read_at_any_offset) {
   EXPECT_EQ(this->get("a.bin"), "Jello world");
 }
 
-TYPED_TEST_P(StoreContract,
-             parts_are_filled_one_after_another_and_a_file_that_ends_in_one_is_torn) {
+TYPED_TEST_P(StoreContract, parts_are_filled_in_order_and_a_short_file_is_torn) {
   std::string text;
   for (int i = 0; i < 100; ++i) text += std::to_string(i) + ' ';
   this->put("a.bin", text);
@@ -97,7 +96,7 @@ TYPED_TEST_P(StoreContract, create_truncates_what_was_there) {
   EXPECT_EQ(this->get("a"), "short");
 }
 
-TYPED_TEST_P(StoreContract, file_that_ends_early_is_torn_and_named_with_the_offset_of_its_end) {
+TYPED_TEST_P(StoreContract, a_short_file_is_torn_and_the_error_has_the_offset_of_its_end) {
   this->put("a", "12345");
   const auto read = this->store_.open("a");
   Bytes out(10);
@@ -169,7 +168,7 @@ TYPED_TEST_P(StoreContract, make_directory_makes_parents_and_repeats_without_err
   EXPECT_THAT(this->names("a/b"), testing::ElementsAre("c/"));
 }
 
-TYPED_TEST_P(StoreContract, what_is_published_has_its_name_and_replaces_a_file_of_that_name) {
+TYPED_TEST_P(StoreContract, publish_gives_the_new_name_and_replaces_an_existing_file) {
   this->store_.make_directory("d.new/e");
   this->put("d.new/e/f", "inner");
   this->put("b.new", "new");
@@ -270,7 +269,7 @@ TYPED_TEST_P(StoreContract, an_open_file_is_told_from_the_one_that_takes_its_nam
   EXPECT_TRUE(is_another());
 }
 
-TYPED_TEST_P(StoreContract, a_lock_is_held_by_one_until_it_is_destroyed_and_leaves_nothing) {
+TYPED_TEST_P(StoreContract, a_lock_has_one_holder_until_destroyed_and_leaves_no_file) {
   this->store_.make_directory("d");
   auto first = this->store_.lock("d/a");
   const auto other = this->store_.lock("d/b");
@@ -349,13 +348,12 @@ TYPED_TEST_P(StoreContract, open_file_keeps_its_content_when_its_name_goes) {
 
 REGISTER_TYPED_TEST_SUITE_P(
     StoreContract, what_was_written_is_read_at_any_offset,
-    parts_are_filled_one_after_another_and_a_file_that_ends_in_one_is_torn,
-    bytes_that_were_never_written_are_zero, create_truncates_what_was_there,
-    file_that_ends_early_is_torn_and_named_with_the_offset_of_its_end,
+    parts_are_filled_in_order_and_a_short_file_is_torn, bytes_that_were_never_written_are_zero,
+    create_truncates_what_was_there, a_short_file_is_torn_and_the_error_has_the_offset_of_its_end,
     stat_tells_files_directories_and_nothing_apart, list_is_sorted_by_bytes_and_not_recursive,
     what_is_not_there_is_not_found_and_named, directory_is_no_file_and_file_is_no_directory,
     make_directory_makes_parents_and_repeats_without_error,
-    what_is_published_has_its_name_and_replaces_a_file_of_that_name,
+    publish_gives_the_new_name_and_replaces_an_existing_file,
     what_is_put_aside_has_its_name_no_more_and_may_get_it_back,
     a_directory_in_the_way_is_refused_even_if_it_is_empty,
     replace_swaps_two_directories_or_says_unsupported, other_names_are_given_by_stores_that_rename,
@@ -363,7 +361,7 @@ REGISTER_TYPED_TEST_SUITE_P(
     remove_takes_files_and_whole_trees_and_nothing_is_no_error,
     remove_empty_takes_a_directory_in_which_nothing_is,
     an_open_file_is_told_from_the_one_that_takes_its_name,
-    a_lock_is_held_by_one_until_it_is_destroyed_and_leaves_nothing,
+    a_lock_has_one_holder_until_destroyed_and_leaves_no_file,
     the_holder_of_a_lock_is_told_to_who_does_not_take_it,
     paths_that_leave_the_root_are_refused_by_every_call, root_is_neither_removed_nor_renamed,
     write_atomically_replaces_and_leaves_nothing_beside,

@@ -42,7 +42,7 @@ struct Saved {
 
 TEST(ContentJudge, what_was_handed_over_is_what_stands) { EXPECT_TRUE(Saved().judged().empty()); }
 
-TEST(ContentJudge, a_stored_element_of_other_bits_names_key_step_and_the_rank_that_handed_it_over) {
+TEST(ContentJudge, a_changed_stored_element_names_key_step_and_saving_rank) {
   for (const std::int32_t rank : {0, 1}) {
     Saved saved;
     std::string key;
@@ -74,7 +74,7 @@ TEST(ContentJudge, beside_training_that_is_a_torn_snapshot) {
   EXPECT_EQ(rulings[0].code, judged::kTornSnapshot);
 }
 
-TEST(ContentJudge, the_verdict_is_of_the_life_that_saved_and_names_the_same_rank_throughout) {
+TEST(ContentJudge, the_verdict_is_for_the_saving_life_and_names_one_rank) {
   Saved saved;
   // Pretends that rank 1 passed other bytes to the save.
   for (auto& item : saved.life.ranks[1].audits[0].items) {

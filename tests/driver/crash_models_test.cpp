@@ -35,7 +35,7 @@ std::string code_of(const Scenario& scenario, const std::string& mutant) {
   return run_scenario(scenario, LaneKind::kSim, options).code;
 }
 
-TEST(CrashModels, each_is_read_and_written_back_and_the_power_cut_is_the_usual_one) {
+TEST(CrashModels, each_is_read_and_written_and_power_cut_is_the_default) {
   const std::string fault = "step: metadata";
   for (const auto model : {CrashModel::kPowerCut, CrashModel::kKilled, CrashModel::kAnySubset}) {
     const Scenario scenario = crashing(std::string(name_of(model)), fault);
@@ -64,7 +64,7 @@ TEST(CrashModels, a_planned_power_cut_that_takes_nothing_is_inconclusive) {
   EXPECT_EQ(usual.verdict, reports::Verdict::kPass) << usual.reason;
 }
 
-TEST(CrashModels, what_a_killed_save_left_is_met_only_where_it_survives__dp4_to_dp2) {
+TEST(CrashModels, what_a_killed_save_left_shows_if_it_survives__dp4_to_dp2) {
   const std::string mutant = "payload-of-another-save-kept";
   const std::string fault = "step: metadata";
   EXPECT_EQ(code_of(crashing("killed", fault), ""), "");
@@ -72,7 +72,7 @@ TEST(CrashModels, what_a_killed_save_left_is_met_only_where_it_survives__dp4_to_
   EXPECT_EQ(code_of(crashing("power_cut", fault), mutant), "");
 }
 
-TEST(CrashModels, a_name_that_is_durable_before_its_content_shows_under_some_subset_alone) {
+TEST(CrashModels, a_name_durable_before_its_content_shows_only_in_a_subset) {
   const std::string mutant = "tracker-synced-after-rename";
   const std::string fault = "step: tracker, moment: during, nth: 3";
   EXPECT_EQ(code_of(crashing("power_cut", fault), mutant), "");

@@ -53,7 +53,7 @@ bool stores(const Ran& ran, std::string_view part) {
   });
 }
 
-TEST(FieldOptions, none_leaves_scenarios_as_they_are_with_the_fields_default_sharding) {
+TEST(FieldOptions, none_keeps_scenarios_and_the_fields_default_sharding) {
   const Scenario plain = overridden({});
   EXPECT_EQ(plain, parse_scenario(kText, "small.yaml"));
   EXPECT_EQ(plain.optimizer_sharding, sim::Sharding::kDpReshardable);
@@ -63,7 +63,7 @@ TEST(FieldOptions, none_leaves_scenarios_as_they_are_with_the_fields_default_sha
   EXPECT_TRUE(stores(ran, "rng_state"));
 }
 
-TEST(FieldOptions, are_part_of_the_name_so_that_no_result_is_taken_for_the_catalogues) {
+TEST(FieldOptions, are_in_the_name_so_results_differ_from_the_catalogue) {
   EXPECT_EQ(overridden({.no_load_rng = true, .finetune = true}).name,
             "small{--no-load-rng --finetune}");
   EXPECT_EQ(to_string({.save_interval = 2, .no_save_optim = true, .no_save_rng = true}),

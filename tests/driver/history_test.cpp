@@ -15,7 +15,7 @@ namespace {
 using test::Life;
 using test::scenario_of;
 
-TEST(History, lists_saves_with_their_layout_and_the_checkpoint_that_the_job_came_from) {
+TEST(History, lists_saves_with_layout_and_the_checkpoint_they_came_from) {
   const Scenario scenario = scenario_of({
       {"tp2 dp2", {TrainAction{3}, SaveAction{}, TrainAction{2}, SaveAction{}}},
       {"tp4", {TrainAction{1}, SaveAction{}}},
@@ -94,7 +94,7 @@ SavePoint last_save(const Scenario& scenario) {
   return saves_before(scenario, scenario.incarnations.size() - 1).back();
 }
 
-TEST(History, a_table_of_modules_each_of_whose_streams_come_back_or_begin_anew_by_itself) {
+TEST(History, streams_of_each_module_come_back_or_begin_anew_on_their_own) {
   struct Row {
     std::string what;
     Modules saved;
@@ -156,7 +156,7 @@ struct TurnRow {
   StreamAges ages = {4, 4};
 };
 
-TEST(History, a_table_of_loads_after_which_the_uninterrupted_job_has_to_turn_too) {
+TEST(History, some_loads_make_the_uninterrupted_job_turn_too) {
   const auto life = [](Scenario& scenario, std::size_t i) -> IncarnationPlan& {
     return scenario.incarnations[i];
   };
@@ -216,7 +216,7 @@ TEST(History, a_table_of_loads_after_which_the_uninterrupted_job_has_to_turn_too
   }
 }
 
-TEST(History, a_release_is_a_turn_to_iteration_0_with_streams_that_begin_anew) {
+TEST(History, a_release_turns_to_iteration_0_with_new_streams) {
   const Scenario scenario = lives_of({{module("a", "tp2")}, {module("a", "tp2")}});
   SavePoint release = saves_before(scenario, 1).back();
   release.release = true;
@@ -228,7 +228,7 @@ TEST(History, a_release_is_a_turn_to_iteration_0_with_streams_that_begin_anew) {
   EXPECT_EQ(position.turns, (std::vector<Turn>{{Step{3}, 1, true, true}}));
 }
 
-TEST(History, streams_that_a_load_within_a_life_leaves_behind_begin_anew_once_more) {
+TEST(History, streams_left_behind_by_a_load_within_a_life_begin_anew) {
   Scenario scenario = lives_of({{module("a", "tp2")}, {module("a", "tp2")}});
   scenario.incarnations[1].actions = {TrainAction{2}, LoadAction{}, TrainAction{1}, SaveAction{}};
   EXPECT_EQ(last_save(scenario).ages, (Ages{{"a", {4, 4}}}));
@@ -236,7 +236,7 @@ TEST(History, streams_that_a_load_within_a_life_leaves_behind_begin_anew_once_mo
   EXPECT_EQ(last_save(scenario).ages, (Ages{{"a", {1, 1}}}));
 }
 
-TEST(History, turns_add_up_over_lives_and_are_those_of_the_checkpoint_that_is_loaded) {
+TEST(History, turns_add_up_over_lives_and_follow_the_loaded_checkpoint) {
   Scenario scenario = lives_of({{module("a", "tp2")}, {module("a", "tp2")}, {module("a", "tp2")}});
   scenario.incarnations[1].load.schedule = false;
   scenario.incarnations[2].load.optimizer = false;
@@ -251,7 +251,7 @@ TEST(History, turns_add_up_over_lives_and_are_those_of_the_checkpoint_that_is_lo
   EXPECT_EQ(position.turns, (std::vector<Turn>{{Step{3}, 2}})) << "the older save's turns";
 }
 
-TEST(History, a_save_that_did_not_end_may_have_left_the_ones_before_it_back_to_a_certain_one) {
+TEST(History, an_unfinished_save_may_have_left_any_back_to_a_certain_one) {
   const auto save = [](std::int64_t step, bool certain) {
     SavePoint point;
     point.step = Step{step};

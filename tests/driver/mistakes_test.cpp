@@ -97,7 +97,7 @@ std::string instead(const std::string& from, const std::string& to, std::string 
 
 TEST(Mistakes, of_a_right_file_there_are_none) { EXPECT_TRUE(told(kRight).empty()); }
 
-TEST(Mistakes, each_field_and_each_element_is_looked_at_whatever_stands_before_it) {
+TEST(Mistakes, every_field_and_element_is_checked_despite_earlier_mistakes) {
   struct Row {
     std::string text;
     std::vector<std::string> says;  ///< in the order of their places
@@ -269,7 +269,7 @@ std::vector<std::string> names_of(const Selection& selection) {
   return names;
 }
 
-TEST(Catalogue, names_and_tags_select_and_rows_are_drawn_from_what_names_select) {
+TEST(Catalogue, names_and_tags_select_and_rows_are_drawn_from_the_selected) {
   const TemporaryDirectory directory;
   const auto write = [&](const std::string& name, const std::string& head) {
     std::ofstream(directory.path() + "/" + name) << head << kRight;

@@ -20,7 +20,7 @@ Scenario first_of(const std::string& file) {
       .front();
 }
 
-TEST(MutantMatrix, a_mutant_that_may_not_change_a_run_is_not_called_in_it_and_changes_nothing) {
+TEST(MutantMatrix, a_mutant_that_cannot_change_a_run_is_not_called_in_it) {
   std::size_t left_out = 0;
   for (const auto* file : {"placements/tp2dp2-to-tp4.yaml", "placements/ep2.yaml"}) {
     const Scenario scenario = first_of(file);
@@ -39,7 +39,7 @@ TEST(MutantMatrix, a_mutant_that_may_not_change_a_run_is_not_called_in_it_and_ch
   EXPECT_GT(left_out, 40U);
 }
 
-TEST(MutantMatrix, a_scenario_is_run_with_each_mutant_and_the_codes_that_it_found_are_kept) {
+TEST(MutantMatrix, a_scenario_runs_with_each_mutant_and_keeps_the_codes_found) {
   const auto matrix =
       run_matrix(
           {.selection = {.paths = {REPRISE_SOURCE_DIR "/scenarios/placements/tp2dp2-to-tp4.yaml"}},
@@ -56,7 +56,7 @@ TEST(MutantMatrix, a_scenario_is_run_with_each_mutant_and_the_codes_that_it_foun
   EXPECT_TRUE(matrix.rows[0].caught.begin()->second.contains(run.result.code));
 }
 
-TEST(MutantMatrix, a_scenario_that_does_not_pass_without_a_mutant_is_left_out_with_the_reason) {
+TEST(MutantMatrix, a_scenario_that_fails_without_a_mutant_is_left_out) {
   const auto matrix = run_matrix({.selection = {.paths = {REPRISE_SOURCE_DIR "/scenarios/gpu"}},
                                   .only = "floor-vs-ceil-chunk"},
                                  [](auto, auto, const auto&) {})
@@ -67,7 +67,7 @@ TEST(MutantMatrix, a_scenario_that_does_not_pass_without_a_mutant_is_left_out_wi
   }
 }
 
-TEST(MutantMatrix, an_interruption_leaves_out_each_scenario_that_was_not_tried_with_every_mutant) {
+TEST(MutantMatrix, an_interruption_leaves_out_scenarios_not_tried_with_all) {
   MatrixRequest request{
       .selection = {.paths = {REPRISE_SOURCE_DIR "/scenarios/placements/tp2dp2-to-tp4.yaml",
                               REPRISE_SOURCE_DIR "/scenarios/placements/uneven-dims.yaml"}},
@@ -101,7 +101,7 @@ TEST(MutantMatrix, an_ending_that_is_no_judgement_is_no_catch) {
   EXPECT_EQ(cell_of(run), Cell::kBrokeDown);
 }
 
-TEST(MutantMatrix, codes_that_the_right_job_finds_too_are_not_what_caught_the_mutant) {
+TEST(MutantMatrix, codes_that_the_right_job_has_too_do_not_count_as_caught) {
   ScenarioRun without = ended(Verdict::kPass);
   without.codes = {"NOT_STORED"};
   ScenarioRun with = ended(Verdict::kFail, "ZERO_FILL");

@@ -215,7 +215,7 @@ void expect_all_seen(const std::vector<Seen>& all) {
   std::cout << '\n';
 }
 
-TEST(Observability, each_persisted_item_of_gpt_tiny_made_wrong_at_a_load_is_seen__tp2_dp2) {
+TEST(Observability, each_wrong_stored_item_of_gpt_tiny_is_seen__tp2_dp2) {
   const auto all = corrupt_each("gpt-tiny", "tp2 dp2", "fully_reshardable");
   expect_all_seen(all);
   EXPECT_GT(all.size(), 300U);
@@ -225,7 +225,7 @@ TEST(Observability, and_what_only_buckets_keep__tp2_dp2) {
   expect_all_seen(corrupt_each("gpt-tiny", "tp2 dp2", "dp_reshardable"));
 }
 
-TEST(Observability, each_persisted_item_of_two_modules_made_wrong_at_a_load_is_seen__tp2_beside_1) {
+TEST(Observability, each_wrong_stored_item_of_two_modules_is_seen__tp2_beside_1) {
   const auto all =
       corrupt_each(of_modules({module("a", "audio-tiny", "tp2", "fully_reshardable"),
                                module("b", "audio-tiny", "tp1", "fully_reshardable")}));
@@ -262,7 +262,7 @@ TEST(Observability, and_what_only_buckets_of_modules_keep__tp2_beside_dp2) {
   expect_tried(all, {"mimo.b.optimizer.distributed.dp_group_idx_0.per_bucket_numel"});
 }
 
-TEST(Observability, and_the_settings_of_a_chain_of_two_beside_an_encoder__tp1_beside_ep2_dp2) {
+TEST(Observability, wrong_settings_of_a_chain_beside_an_encoder_are_seen) {
   for (const auto* sharding : {"fully_reshardable", "dp_reshardable"}) {
     const auto all = corrupt_each(of_modules({module("v", "audio-tiny", "tp1", sharding),
                                               module("lm", "moe-tiny", "ep2 dp2", sharding)}),

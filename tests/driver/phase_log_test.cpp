@@ -54,7 +54,7 @@ TEST(PhaseLog, has_the_steps_of_protocols_where_that_is_wanted) {
   EXPECT_THAT(logged("debug", trace), HasSubstr("step 7 commit/tracker: 0 bytes, 0 items, 1.5"));
 }
 
-TEST(PhaseLog, lines_of_a_save_have_its_step_and_its_seconds_however_many_are_in_flight) {
+TEST(PhaseLog, lines_of_a_save_have_its_step_and_time_with_many_in_flight) {
   const contracts::TemporaryDirectory directory;
   SecondsClock clock;
   CountingTrace trace;

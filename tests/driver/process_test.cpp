@@ -19,7 +19,7 @@ volatile std::sig_atomic_t noted = 0;
 
 extern "C" void note_it(int /*signal*/) { noted = 1; }
 
-TEST(Process, a_signal_ends_the_child_then_reaches_the_own_handler_and_the_next_one_ends_all) {
+TEST(Process, a_signal_ends_the_child_and_then_runs_the_programs_handler) {
   const contracts::TemporaryDirectory directory;
   const std::string log = directory.path() + "/log";
   std::signal(SIGINT, note_it);

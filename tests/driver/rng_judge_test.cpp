@@ -120,7 +120,7 @@ TEST(RngJudge, a_stream_that_is_another_modules_has_collapsed) {
   }
 }
 
-TEST(RngJudge, a_modules_stream_of_another_coordinate_or_of_the_run_as_a_whole_is_seen) {
+TEST(RngJudge, a_module_stream_of_another_place_or_the_whole_run_is_seen) {
   expect_one(judge_streams(GlobalRank{5},
                            streams_of_modules(advanced(of_module("vision", 0), 4),
                                               advanced(of_module("language"), 1)),

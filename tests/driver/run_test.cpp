@@ -54,7 +54,7 @@ TEST(Run, the_skeleton_passes_with_elements_compared_on_every_rank) {
   }
 }
 
-TEST(Run, a_crash_names_its_scenario_and_leaves_the_report_of_the_others) {
+TEST(Run, a_crash_names_its_scenario_and_keeps_the_reports_of_others) {
   if (REPRISE_SANITIZED != 0) GTEST_SKIP() << "a sanitizer handles crashes itself";
   std::vector<Scenario> scenarios(3, read_scenario(kSkeleton));
   scenarios[0].name = "first";
@@ -81,7 +81,7 @@ TEST(Run, a_crash_names_its_scenario_and_leaves_the_report_of_the_others) {
   EXPECT_TRUE(report.interrupted);
 }
 
-TEST(Run, damage_of_what_is_not_there_fails_its_scenario_and_the_others_go_on) {
+TEST(Run, damage_of_a_missing_target_fails_only_its_scenario) {
   const Scenario good = read_scenario(kSkeleton);
   Scenario manifest = good;
   manifest.incarnations[0].actions.push_back(DamageAction{.what = sim::FileKind::kManifest});
@@ -115,7 +115,7 @@ TEST(Run, damage_of_what_is_not_there_fails_its_scenario_and_the_others_go_on) {
       << report.scenarios[6].reason;
 }
 
-TEST(Run, what_ran_before_a_signal_is_kept_and_the_rest_is_listed_as_not_run) {
+TEST(Run, a_signal_keeps_finished_scenarios_and_lists_the_rest) {
   RunRequest request;
   std::size_t asked = 0;
   request.interrupted = [&asked] { return ++asked > 1; };
@@ -164,7 +164,7 @@ TEST(Run, a_mutant_that_is_called_and_changes_nothing_shows_nothing) {
   }
 }
 
-TEST(Run, an_interruption_leaves_mutants_untried_and_no_verdict_on_them) {
+TEST(Run, an_interruption_leaves_mutants_untried_without_a_verdict) {
   MutantRequest request;
   request.selection.paths = {kSkeleton};
   request.property_cases = 1;
@@ -362,7 +362,7 @@ TEST(Verdict, a_table_of_records) {
   }
 }
 
-TEST(Verdict, a_rank_may_hold_nothing_where_the_scenario_says_so_but_not_all_of_them) {
+TEST(Verdict, a_rank_may_own_nothing_if_declared_but_not_all_ranks) {
   Scenario scenario = read_scenario(kSkeleton);
   scenario.expect.every_rank_owns = false;
   std::vector<IncarnationRecord> lives = {good_life(4), good_life(4), good_life(3)};
@@ -417,7 +417,7 @@ std::optional<Error> meets(const RankSeat& seat, RankRecord& record,
   return std::nullopt;
 }
 
-TEST(Verdict, ranks_that_wait_for_ever_are_a_hang_that_names_rank_group_and_operation) {
+TEST(Verdict, ranks_that_wait_for_ever_hang_with_rank_group_and_operation) {
   sim::SimStore store;
   const auto life = run_in_world({.world_size = 3}, store, [](const auto& seat, auto& own) {
     return meets(seat, own, [rank = seat.rank](Communicator& group) {
@@ -433,7 +433,7 @@ TEST(Verdict, ranks_that_wait_for_ever_are_a_hang_that_names_rank_group_and_oper
   }
 }
 
-TEST(Verdict, different_operations_in_one_group_are_a_mismatch_that_names_both) {
+TEST(Verdict, different_operations_in_one_group_are_a_named_mismatch) {
   sim::SimStore store;
   const auto life = run_in_world({.world_size = 2}, store, [](const auto& seat, auto& own) {
     return meets(seat, own, [rank = seat.rank](Communicator& group) {
@@ -460,7 +460,7 @@ ScenarioRun run_with(Verdict verdict, const std::string& code) {
   return run;
 }
 
-TEST(Mutants, caught_is_a_verdict_that_the_mutant_expects_and_a_pass_without_it) {
+TEST(Mutants, caught_needs_an_expected_verdict_and_a_pass_without_it) {
   const auto& mutant = sim::mutant_named("floor-vs-ceil-chunk");  // causes CHUNK_OVERLAP, ...
   const ScenarioRun pass = run_with(Verdict::kPass, "");
   EXPECT_TRUE(judge_trial(mutant, pass, run_with(Verdict::kFail, "CHUNK_OVERLAP")).caught);
@@ -490,7 +490,7 @@ TEST(Mutants, a_check_or_a_deadline_on_any_rank_is_a_breakdown) {
   EXPECT_TRUE(broke_down(lives));
 }
 
-TEST(Replay, what_differs_is_said_and_event_hashes_count_for_one_program_alone) {
+TEST(Replay, differences_are_named_and_event_hashes_bind_one_program) {
   const Recorded then{
       "fail", "WRONG_OWNER", RecordedDifference{1, "w", {2}, "a", "b"}, "aa", "abc", "Release", "",
       1};
@@ -526,7 +526,7 @@ TEST(Determinism, another_course_elsewhere_is_a_failure) {
   EXPECT_EQ(report.verdict, Verdict::kFail);
 }
 
-TEST(Catalogue, some_rows_of_each_table_are_drawn_by_the_seed_and_keep_their_order) {
+TEST(Catalogue, rows_of_each_table_are_drawn_by_the_seed_in_order) {
   const auto names = [](std::size_t rows_max, std::uint64_t seed) {
     std::vector<std::string> drawn;
     for (const auto& scenario :
@@ -553,7 +553,7 @@ TEST(Catalogue, some_rows_of_each_table_are_drawn_by_the_seed_and_keep_their_ord
   }
 }
 
-TEST(Determinism, another_lane_must_come_to_the_same_content_by_whatever_course) {
+TEST(Determinism, another_lane_must_reach_the_same_content_on_any_course) {
   reports::Report report;
   report.lane = reports::ReportLane::kMpi;
   report.scenarios.push_back(run_sim(kSkeleton));
@@ -571,7 +571,7 @@ TEST(Determinism, another_lane_must_come_to_the_same_content_by_whatever_course)
   EXPECT_EQ(report.verdict, Verdict::kFail);
 }
 
-TEST(Determinism, lanes_may_go_on_from_different_checkpoints_where_time_alone_says_from_which) {
+TEST(Determinism, lanes_may_resume_from_different_checkpoints_if_left_to_time) {
   for (const bool here_open : {false, true}) {
     for (const bool there_open : {false, true}) {
       for (const bool same_begin : {false, true}) {
@@ -595,7 +595,7 @@ TEST(Determinism, lanes_may_go_on_from_different_checkpoints_where_time_alone_sa
   }
 }
 
-TEST(Verdict, where_a_save_beside_training_has_no_end_time_says_what_the_next_life_went_on_from) {
+TEST(Verdict, a_save_beside_training_without_an_end_leaves_it_to_time) {
   for (const bool async : {false, true}) {
     Scenario scenario = read_scenario(kSkeleton);
     scenario.checkpoint.async = async;

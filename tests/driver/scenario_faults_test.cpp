@@ -253,7 +253,7 @@ TEST(ScenarioTable, ranks_are_those_of_the_rows_own_layout) {
   EXPECT_NE(std::string(error->what()).find("$save"), std::string::npos) << error->what();
 }
 
-TEST(ScenarioTable, each_of_all_orders_has_its_successor_and_the_last_has_the_first) {
+TEST(ScenarioTable, each_of_all_orders_has_a_next_one_cyclically) {
   const Text orders{.restart = "ranks: []",
                     .last =
                         "  - restart: {layout: {order: $order, tp: 2, dp: 2}}\n"
@@ -302,8 +302,7 @@ TEST(ScenarioTable, wrong_words_and_samples_are_refused) {
   }
 }
 
-TEST(ScenarioFaults,
-     what_is_planned_at_a_rank_that_is_no_member_is_refused_by_line_rank_and_members) {
+TEST(ScenarioFaults, steps_at_a_rank_outside_the_job_are_refused_by_line_and_rank) {
   const auto text_with = [](const std::string& step) {
     return "proves: nothing\n"
            "job: {model: gpt-tiny, layout: dp2, ranks: [1, 3], optimizer: {kind: adam, sharding: "
@@ -329,7 +328,7 @@ TEST(ScenarioFaults,
       parse_scenario(text_with("  - fault: {kind: crash, rank: 3, phase: plan}\n"), ""));
 }
 
-TEST(ScenarioFaults, whose_number_depends_on_time_on_real_processes_are_not_run_there) {
+TEST(ScenarioFaults, counted_by_time_on_real_processes_are_not_run_there) {
   struct Row {
     const char* fault;
     const char* checkpoint;

@@ -111,7 +111,7 @@ TEST(ScenarioModules, a_restart_may_put_them_elsewhere_and_leave_them_as_they_ar
       << "a layout keeps its order";
 }
 
-TEST(ScenarioModules, a_job_of_one_model_may_be_restarted_as_modules_which_it_refuses_itself) {
+TEST(ScenarioModules, a_one_model_job_may_restart_as_modules_and_refuse_it) {
   std::string text = kGood;
   const auto at = text.find("  modules:");
   text.replace(at, text.find("  optimizer") - at,

@@ -140,7 +140,7 @@ TEST(Scenario, all_of_the_catalogue_is_read_again_when_it_is_written) {
   }
 }
 
-TEST(Scenario, a_record_replaces_the_one_before_and_leaves_the_rest_of_the_file) {
+TEST(Scenario, a_record_replaces_the_old_one_and_keeps_the_rest_of_the_file) {
   const Recorded one{"fail", "BIT_MISMATCH", {}, "aa", "c", "b", "", 1};
   const Recorded two{"pass", "", {}, "bb", "c", "b", "", 2};
   const std::string text = "# why\n" + kGood;
@@ -251,7 +251,7 @@ TEST(Scenario, mistakes_are_refused_with_file_line_and_a_suggestion) {
   }
 }
 
-TEST(Scenario, a_job_that_no_memory_would_hold_is_refused_with_its_size_before_it_is_made) {
+TEST(Scenario, a_job_too_large_for_memory_is_refused_with_its_size) {
   struct Row {
     const char* model;
     const char* layout;

@@ -32,7 +32,7 @@ TEST(ShrinkFile, a_variant_expects_what_the_rules_say_if_the_original_does) {
   EXPECT_FALSE(variant->expect.refusal);
 }
 
-TEST(ShrinkFile, a_variant_keeps_another_expectation_only_while_the_rules_stay_the_same) {
+TEST(ShrinkFile, a_variant_keeps_a_wrong_expectation_only_under_equal_rules) {
   Scenario wrong = of_buckets("tp1");
   wrong.expect.refusal = Code::kTornFile;
   EXPECT_FALSE(expecting_like(wrong, of_buckets("tp2")))

@@ -256,7 +256,7 @@ TEST(StoreJudge, a_table_of_what_can_be_wrong_after_three_saves__tp2) {
   }
 }
 
-TEST(Past, a_save_is_certain_that_some_rank_saw_end_well_in_a_store_that_did_not_lie) {
+TEST(Past, a_save_is_certain_if_a_rank_saw_its_end_in_an_honest_store) {
   IncarnationRecord life;
   life.ranks.resize(2);
   for (auto& rank : life.ranks) {
@@ -280,7 +280,7 @@ TEST(Past, a_save_is_certain_that_some_rank_saw_end_well_in_a_store_that_did_not
   EXPECT_TRUE(past.tracker_damaged);
 }
 
-TEST(Past, an_interrupted_save_may_be_loaded_or_not_and_an_older_one_is_a_fall_back) {
+TEST(Past, an_interrupted_save_is_optional_and_an_older_one_a_fallback) {
   const auto point = [](std::int64_t step, bool certain) {
     SavePoint save;
     save.step = Step{step};

@@ -44,7 +44,7 @@ TEST(Twin, has_the_state_of_a_job_that_trained_so_far) {
   expect_same(*twin.state(Step{5}), trained(config(), 5));
 }
 
-TEST(Twin, keeps_states_and_records_and_trains_again_only_for_a_state_that_it_did_not_keep) {
+TEST(Twin, keeps_states_and_records_and_trains_again_only_if_needed) {
   Twin twin(config());
   const auto three = twin.state(Step{3});
   twin.state(Step{6});
@@ -60,7 +60,7 @@ TEST(Twin, keeps_states_and_records_and_trains_again_only_for_a_state_that_it_di
   EXPECT_EQ(twin.steps_trained(), 14) << "from where it was";
 }
 
-TEST(Twin, forgets_the_states_that_were_not_asked_for_for_the_longest_time) {
+TEST(Twin, forgets_the_least_recently_used_states) {
   Twin twin(config());
   const std::weak_ptr<const GlobalState> first = twin.state(Step{0});
   const std::weak_ptr<const GlobalState> second = twin.state(Step{1});
@@ -143,7 +143,7 @@ bool differ(const GlobalState& a, const GlobalState& b) {
                      [](const auto& one, const auto& other) { return one.data == other.data; });
 }
 
-TEST(Twin, of_several_turns_does_each_in_turn_and_again_for_an_older_state) {
+TEST(Twin, follows_several_turns_and_repeats_them_for_an_older_state) {
   sim::JobConfig one = modules_config({"a", "b"});
   one.load.optimizer = false;
   sim::JobConfig two = modules_config({"a", "b"});
@@ -208,7 +208,7 @@ TEST(TwinBook, tells_modules_apart_but_not_where_they_stand) {
   EXPECT_NE(book.twin(clipped), twin);
 }
 
-TEST(TwinBook, has_one_twin_for_all_that_train_alike_whatever_their_layout_and_name) {
+TEST(TwinBook, has_one_twin_for_all_jobs_that_train_alike) {
   TwinBook book;
   const auto twin = book.twin(config());
   sim::JobConfig other = config();

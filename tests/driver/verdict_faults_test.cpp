@@ -65,7 +65,7 @@ Case good_case() {
   return one;
 }
 
-TEST(Verdict, a_step_out_of_order_is_the_cause_and_the_harm_that_it_did_follows_from_it) {
+TEST(Verdict, a_step_out_of_order_is_the_cause_and_its_harm_a_consequence) {
   Case one = good_case();
   one.survivor().rulings = {{judged::kProtocol, "rank 0: a step out of order"}};
   one.lives[0].rulings = {
@@ -162,7 +162,7 @@ TEST(Verdict, what_a_planned_fault_leaves) {
   }
 }
 
-TEST(Verdict, a_rank_that_fails_its_peers_ends_the_life_of_all_by_a_named_error) {
+TEST(Verdict, a_rank_that_fails_its_peers_ends_the_life_by_a_named_error) {
   struct Row {
     std::string what;
     std::function<void(Case&)> change;
@@ -329,7 +329,7 @@ TEST(Verdict, what_is_left_in_the_store_counts) {
   EXPECT_EQ(judge(one.scenario, one.lives).code, "TRACKER_DANGLING");
 }
 
-TEST(Verdict, of_findings_that_are_equally_near_to_the_cause_the_earliest_step_is_told) {
+TEST(Verdict, among_findings_equally_near_the_cause_the_earliest_is_told) {
   Case one = good_case();
   const auto found = [](std::int64_t step) {
     return RulingText{.code = judged::kBitMismatch,
@@ -342,7 +342,7 @@ TEST(Verdict, of_findings_that_are_equally_near_to_the_cause_the_earliest_step_i
       << judge(one.scenario, one.lives).reason;
 }
 
-TEST(Verdict, ranks_that_went_on_from_different_checkpoints_explain_what_else_is_wrong) {
+TEST(Verdict, ranks_resuming_from_different_checkpoints_are_the_cause) {
   Case one = good_case();
   for (auto& rank : one.lives[1].ranks) {
     rank.rulings = {{judged::kStaleBytes, "STALE_BYTES: an old one was loaded"}};

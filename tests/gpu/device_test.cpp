@@ -130,7 +130,7 @@ TEST_F(CudaCopies, a_gather_comes_after_what_compute_has_queued) {
   }
 }
 
-TEST_F(CudaCopies, what_compute_queues_comes_after_a_scatter_and_that_after_what_it_had_queued) {
+TEST_F(CudaCopies, compute_follows_a_scatter_which_follows_earlier_compute) {
   const std::size_t many = many_bytes();
   const DeviceMemory memory(0, many);
   const DeviceMemory copied(0, many);
@@ -166,7 +166,7 @@ TEST_F(CudaCopies, a_scatter_comes_after_an_earlier_gather_of_the_same_memory) {
   EXPECT_EQ(memory.read(), Bytes(kBytes, std::byte{2}));
 }
 
-TEST_F(CudaCopies, staging_that_was_given_back_is_given_out_again_also_after_the_device) {
+TEST_F(CudaCopies, released_staging_is_reused_even_after_the_device_is_gone) {
   const std::byte* first = nullptr;
   {
     const auto once = device().staging(1 << 20U);

@@ -14,7 +14,7 @@ namespace {
 class PerThreadStream : public testing_gpu::OnGpu, public testing::WithParamInterface<bool> {};
 
 // Both are ordered: the legacy default stream waits for the default streams of all threads.
-TEST_P(PerThreadStream, is_what_a_gather_waits_for_by_its_own_name_and_by_that_of_all) {
+TEST_P(PerThreadStream, a_gather_waits_for_it_by_its_own_name_and_by_the_default) {
   const CudaStreamRef job{cudaStreamPerThread, 0};
   const auto device = cuda_device(0, GetParam() ? cudaStreamPerThread : nullptr);
   constexpr std::size_t kBytes = std::size_t{1} << 26U;  // takes a while to fill

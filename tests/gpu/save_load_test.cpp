@@ -78,7 +78,7 @@ void add_step(StateDict& state, std::byte* data) {
   state.tensors.push_back(leaf);
 }
 
-TEST_F(CudaSaveLoad, of_a_tensor_in_host_memory_is_refused_with_its_key_unless_that_is_pinned) {
+TEST_F(CudaSaveLoad, host_memory_is_refused_with_its_key_unless_pinned) {
   const contracts::TemporaryDirectory directory;
   contracts::run_ranks(2, directory.path(), [&](const Ports& near) {
     const Ports ports{near.store, near.fabric, device(), near.tasks, near.trace};

@@ -151,7 +151,7 @@ void print(const std::string& title, const Table& table) {
   row("together", "", total_of(table));
 }
 
-TEST(BitFlip, with_the_manifest_every_flip_is_detected_or_changes_nothing_that_is_loaded) {
+TEST(BitFlip, with_the_manifest_each_flip_is_detected_or_harmless) {
   const MemoryTree tree = small_checkpoint(Checksums::kCrc32AndSha256);
   ASSERT_EQ(tree.bytes(), kSmallCheckpointBytes);
   const OneIn rate = one_in({});
@@ -179,13 +179,13 @@ std::vector<std::string> places_changed(const Table& table) {
   return {places.begin(), places.end()};
 }
 
-TEST(BitFlip, with_checksums_alone_no_flip_changes_what_is_loaded_in_silence) {
+TEST(BitFlip, with_checksums_only_no_flip_changes_a_load_silently) {
   const Table table = flip_all(small_checkpoint(Checksums::kCrc32), false, one_in({64, 8}));
   print("with checksums, without the manifest", table);
   EXPECT_EQ(places_changed(table), std::vector<std::string>());
 }
 
-TEST(BitFlip, without_checksums_flips_of_contents_and_of_nothing_else_are_loaded) {
+TEST(BitFlip, without_checksums_only_flips_of_contents_are_loaded) {
   const OneIn rate = one_in({64, 8});
   const Table table = flip_all(without_checksums(small_checkpoint(Checksums::kCrc32)), false, rate);
   print("without checksums and manifest", table);

@@ -475,7 +475,7 @@ TEST(Bounds, tensors_that_share_one_large_item) {
                  [&] { EXPECT_FALSE(verify(tree, "ckpt", PayloadCheck::kRead, silent).whole()); });
 }
 
-TEST(Bounds, a_tensor_of_which_no_item_can_be_is_refused_whatever_range_it_claims) {
+TEST(Bounds, a_tensor_too_large_for_any_item_is_refused) {
   Metadata metadata;
   metadata.catalog.files = {"__0_0.distcp"};
   const Dims shape = {std::int64_t{1} << 58U};

@@ -163,7 +163,7 @@ std::string asked_for(const char* name) {
   return value != nullptr ? value : "";
 }
 
-TEST(FlipSurvivors, where_verify_says_whole_a_flipped_bit_of_the_payload_changes_nothing) {
+TEST(FlipSurvivors, a_flip_in_the_payload_is_harmless_where_verify_says_whole) {
   const char* asked = std::getenv("REPRISE_FLIPS_OF");
   const char* answer = std::getenv("REPRISE_FLIPS_OUT");
   MemoryTree tree =

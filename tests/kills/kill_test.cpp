@@ -152,7 +152,7 @@ void expect_both(const std::map<std::int64_t, int>& found, const std::string& wh
   EXPECT_GT(found.count(2), 0U);
 }
 
-TEST(Kills, at_every_call_of_a_save_leave_the_old_checkpoint_or_the_new_one__2_ranks) {
+TEST(Kills, at_every_call_of_a_save_leave_the_old_or_new_one__2_ranks) {
   std::map<std::int64_t, int> found;
   for (std::int32_t rank = 0; rank < kRanks; ++rank) {
     std::int64_t nth = 0;
@@ -162,7 +162,7 @@ TEST(Kills, at_every_call_of_a_save_leave_the_old_checkpoint_or_the_new_one__2_r
   expect_both(found, "at every call");
 }
 
-TEST(Kills, at_every_call_of_two_saves_in_flight_leave_one_that_was_committed__2_ranks) {
+TEST(Kills, at_every_call_of_two_saves_in_flight_leave_one__2_ranks) {
   std::map<std::int64_t, int> found;
   for (std::int32_t rank = 0; rank < kRanks; ++rank) {
     std::int64_t nth = 0;
@@ -176,7 +176,7 @@ TEST(Kills, at_every_call_of_two_saves_in_flight_leave_one_that_was_committed__2
   EXPECT_GT(found.count(3), 0U);
 }
 
-TEST(Kills, before_and_after_every_phase_and_step_leave_one_or_the_other__2_ranks) {
+TEST(Kills, around_each_phase_and_step_leave_the_old_or_new_one__2_ranks) {
   std::map<std::int64_t, int> found;
   for (const FaultMoment moment : {FaultMoment::kBefore, FaultMoment::kAfter}) {
     for (std::int32_t rank = 0; rank < kRanks; ++rank) {
@@ -206,7 +206,7 @@ bool is_unfinished(const std::string& directory) {
 
 /// Runs one process after another. Each process saves one step after another until the test kills
 /// it at a random time.
-TEST(Kills, from_outside_at_any_moment_lose_nothing_that_was_committed__2_ranks) {
+TEST(Kills, from_outside_at_any_time_lose_nothing_committed__2_ranks) {
   const TemporaryDirectory directory;
   const auto start = std::chrono::steady_clock::now();
   contracts::run_ranks(kRanks, directory.path(), [](const Ports& ports) { save(ports, 1); });

@@ -237,7 +237,7 @@ TEST(Writers, two_saves_of_one_iteration_leave_one_of_them) {
   expect_one_was_refused(exits, "one iteration");
 }
 
-TEST(Writers, two_saves_of_different_steps_that_keep_one_leave_a_tracker_that_names_one) {
+TEST(Writers, two_saves_that_keep_one_leave_a_tracker_that_names_it) {
   Exits exits;
   for (int i = 0; i < kTrials && !HasFailure(); ++i) {
     const TemporaryDirectory directory;

@@ -97,7 +97,7 @@ void expect_survivors(const Life& life, Code first) {
   EXPECT_TRUE(found);
 }
 
-TEST_F(MpiLane, survivors_of_a_killed_rank_name_it_long_before_the_deadline__3_ranks) {
+TEST_F(MpiLane, survivors_name_a_killed_rank_before_the_deadline__3_ranks) {
   for (const char* phase : {"plan", "stage", "vote", "commit"}) {
     SCOPED_TRACE(phase);
     const Life life = first_life(
@@ -130,7 +130,7 @@ bool kill_one(const std::string& store, std::chrono::milliseconds after) {
   return ::kill(static_cast<pid_t>(ranks[which]), SIGKILL) == 0;
 }
 
-TEST_F(MpiLane, rank_that_is_killed_on_its_way_into_mpi_ends_the_launch_with_a_name__3_ranks) {
+TEST_F(MpiLane, a_rank_killed_during_mpi_start_ends_the_launch__3_ranks) {
   for (const int after_ms : {60, 100, 140, 180, 220, 260}) {
     const TemporaryDirectory kept;
     LaneOptions options = lane_options();
@@ -155,7 +155,7 @@ TEST_F(MpiLane, rank_that_is_killed_on_its_way_into_mpi_ends_the_launch_with_a_n
   }
 }
 
-TEST(RankStart, gives_up_on_peers_that_ended_or_never_began_and_on_none_before_its_time) {
+TEST(RankStart, gives_up_on_ended_or_missing_peers_but_not_too_early) {
   using std::chrono::milliseconds;
   const TemporaryDirectory directory;
   RankLiveness own(directory.path(), {0});
@@ -194,7 +194,7 @@ TEST(RankStart, gives_up_on_peers_that_ended_or_never_began_and_on_none_before_i
   EXPECT_FALSE(own.came_through({1}));
 }
 
-TEST_F(MpiLane, survivors_of_a_rank_that_comes_no_more_end_at_the_deadline__3_ranks) {
+TEST_F(MpiLane, survivors_of_a_missing_rank_end_at_the_deadline__3_ranks) {
   const Life life =
       first_life(with_fault("{kind: lost, rank: 1, phase: vote, moment: before, delay_ms: 120000}"),
                  lane_options());
@@ -253,7 +253,7 @@ TEST_F(MpiLane, srun_is_told_to_let_survivors_live__2_ranks) {
 }
 
 /// A rank writes its record before it ends. Only the launcher knows how it ended.
-TEST_F(MpiLane, what_the_launcher_leaves_behind_or_ends_with_is_judged_too__3_ranks) {
+TEST_F(MpiLane, leftovers_and_exit_codes_of_the_launcher_are_judged__3_ranks) {
   struct Row {
     std::string what;
     std::string around;
@@ -314,7 +314,7 @@ TEST_F(MpiLane, ranks_of_which_none_leaves_a_record_make_it_inconclusive) {
 
 /// Runs random scenarios both on the lane of real processes and in the simulated world. Both must
 /// give the same results. The seed of the run selects the scenarios.
-TEST_F(MpiLane, random_scenarios_come_to_what_they_come_to_in_the_simulated_world) {
+TEST_F(MpiLane, random_scenarios_end_as_in_the_simulated_world) {
   const Stream random(contracts::seed_of_run());
   for (std::uint64_t i = 0; i < contracts::cases_of_run(kRandomCases); ++i) {
     const CaseLimits limits{.world_max = 4, .incarnations_max = 3};

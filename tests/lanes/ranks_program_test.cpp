@@ -52,7 +52,7 @@ TEST(RanksProgram, is_missed_where_it_does_not_stand_beside_the_program) {
   EXPECT_EQ(libraries_of_ranks(alone).mpi, "");
 }
 
-TEST(RanksProgram, is_told_from_one_of_another_build_and_from_one_that_does_not_start) {
+TEST(RanksProgram, of_another_build_or_that_does_not_start_is_told_apart) {
   if (!build_info().has_mpi) GTEST_SKIP() << "built without MPI";
   const TemporaryDirectory place;
   const auto why_not = [&place](const std::string& name, const std::string& script) {

@@ -77,7 +77,7 @@ Meetings meetings_of(const std::vector<sim::Slice>& slices) {
   return meetings;
 }
 
-TEST(RecordedFabric, numbers_each_call_alike_on_the_members_and_differently_from_all_others) {
+TEST(RecordedFabric, numbers_each_call_alike_on_its_members_and_unlike_all_others) {
   std::map<GlobalRank, Meetings> in_pairs;
   std::map<GlobalRank, Meetings> in_world;
   run_recorded(4, [&](Fabric& fabric, Tape& tape) {

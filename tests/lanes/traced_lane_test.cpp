@@ -89,7 +89,7 @@ std::vector<ReadSlice> slices_of(const std::vector<ReadEvent>& events) {
   return slices;
 }
 
-TEST_F(TracedLane, every_rank_of_every_life_has_phases_steps_collectives_and_calls_to_the_store) {
+TEST_F(TracedLane, each_rank_of_each_life_has_phases_steps_and_calls) {
   for (const auto& life : lives) {
     const bool first = life == lives.front();
     for (const char* rank : {"rank 0 = dp0", "rank 1 = dp1"}) {
@@ -147,7 +147,7 @@ TEST_F(TracedLane, slices_are_balanced_and_times_ascend_also_from_life_to_life) 
   }
 }
 
-TEST_F(TracedLane, a_flow_connects_the_ranks_of_each_collective_and_they_are_in_it_together) {
+TEST_F(TracedLane, a_flow_links_the_ranks_of_each_collective_at_one_time) {
   for (const auto& life : lives) {
     SCOPED_TRACE(life);
     std::map<std::uint64_t, std::vector<ReadSlice>> flows;
@@ -183,7 +183,7 @@ TEST_F(TracedLane, a_flow_connects_the_ranks_of_each_collective_and_they_are_in_
   }
 }
 
-TEST_F(TracedLane, the_rank_that_dies_ends_its_slices_there_and_the_other_fails_after_it) {
+TEST_F(TracedLane, a_dying_rank_ends_its_slices_and_the_other_fails_later) {
   const auto instants_of = [&](const char* rank, const std::string& life) {
     std::vector<std::pair<std::string, std::uint64_t>> instants;
     for (const auto& event : trace.events_on(rank, life)) {
@@ -272,7 +272,7 @@ TEST(TracePart, parts_come_back_as_one_recording_that_begins_at_0) {
   EXPECT_EQ(recording.instants[1].at_ns, 250U);
 }
 
-TEST(TracePart, a_line_that_is_cut_off_is_left_out_and_what_follows_a_damaged_one_is_too) {
+TEST(TracePart, a_torn_last_line_is_skipped_and_so_is_all_after_damage) {
   const TemporaryDirectory records;
   write_parts(records.path());
   const std::vector<RankRecord> ranks = {record_of(kFirst, Ending::kReturned),
@@ -292,7 +292,7 @@ TEST(TracePart, a_line_that_is_cut_off_is_left_out_and_what_follows_a_damaged_on
   EXPECT_THAT(lost.detail, testing::HasSubstr("rank1.trace, line 3"));
 }
 
-TEST(TracePart, a_rank_that_hangs_is_in_what_it_has_begun_until_the_launcher_has_ended) {
+TEST(TracePart, a_hanging_rank_stays_in_its_slices_until_the_launcher_ends) {
   for (const Ending ending : {Ending::kHung, Ending::kLost}) {
     const TemporaryDirectory records;
     write_parts(records.path());
@@ -351,7 +351,7 @@ TEST(TracePart, that_cant_be_made_is_an_error) {
   }
 }
 
-TEST(TracePart, the_slices_that_ended_first_are_left_out_and_a_rank_without_a_part_did_nothing) {
+TEST(TracePart, slices_that_ended_first_are_dropped_and_no_part_means_idle) {
   const TemporaryDirectory records;
   write_parts(records.path());
   const auto recording =

@@ -91,7 +91,7 @@ TEST(DeadCode, each_way_to_use_a_name_is_one) {
   }
 }
 
-TEST(DeadCode, a_name_in_a_comment_a_text_or_a_file_that_does_not_see_it_is_no_use) {
+TEST(DeadCode, a_name_in_a_comment_a_text_or_an_unrelated_file_is_no_use) {
   for (const char* text :
        {"#include \"a/x.hpp\"\n// f()\n", "#include \"a/x.hpp\"\nauto s = \"f()\";\n",
         "#include \"a/x.hpp\"\nauto s = R\"(\" f())\";\n",
@@ -117,7 +117,7 @@ TEST(DeadCode, overrides_and_names_of_public_headers_are_used_elsewhere) {
       Texts{});
 }
 
-TEST(DeadCode, an_exception_excuses_one_finding_and_is_one_itself_if_it_excuses_nothing) {
+TEST(DeadCode, an_exception_excuses_one_finding_and_an_idle_one_is_found) {
   const std::vector<SourceFile> files = {{"a/x.hpp", "int live();\nint f();\n"}, {"a/y.hpp", ""}};
   EXPECT_EQ(findings_in(files, {{"a/x.hpp: f", "tests"}, {"a/y.hpp", "programs outside"}}),
             Texts{});

@@ -17,6 +17,7 @@ namespace {
 constexpr int kReadmeLinesMax = 40;
 constexpr std::size_t kUnitsMax = 32;
 constexpr std::size_t kSmallUnit = 30;  // lines
+constexpr std::size_t kTestNameMax = 60;
 /// Every folder may include the public headers, in the same way as an outside program does.
 constexpr const char* kPublicFolder = "include/reprise";
 constexpr const char* kPublicIncludes = "reprise";
@@ -454,6 +455,28 @@ std::vector<Finding> check_small_units(const std::vector<SourceFile>& tree) {
                         .line = 0,
                         .what = "has " + std::to_string(found->second) + " lines, and only " +
                                 *all.begin() + " uses it: make it a part of that"});
+  }
+  return findings;
+}
+
+std::vector<Finding> check_test_names(const std::vector<SourceFile>& tree) {
+  // A formatter may break the line after the bracket or the comma.
+  static const std::regex kTooLong(
+      R"(\b(?:(?:TEST|TYPED_TEST|RC_GTEST_PROP)(?:_[FP])?\(\s*\w+,\s*|def test_)(\w{)" +
+      std::to_string(kTestNameMax + 1) + ",})");
+  std::vector<Finding> findings;
+  for (const auto& file : tree) {
+    if (!file.path.starts_with("tests/")) continue;
+    if (!is_code(file.path) && !file.path.ends_with(".py")) continue;
+    const auto begin = file.text.begin();
+    for (auto at = std::sregex_iterator(begin, file.text.end(), kTooLong);
+         at != std::sregex_iterator(); ++at) {
+      findings.push_back(
+          {.path = file.path,
+           .line = 1 + static_cast<int>(std::count(begin, begin + at->position(1), '\n')),
+           .what = "the name of this test has " + std::to_string(at->length(1)) + " characters, " +
+                   std::to_string(kTestNameMax) + " at most: " + at->str(1)});
+    }
   }
   return findings;
 }

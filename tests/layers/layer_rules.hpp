@@ -72,4 +72,8 @@ std::vector<Finding> check_rooms(const std::vector<SourceFile>& tree);
 // Checks that no unit is so small, and used by one file alone, that it is better a part of that.
 std::vector<Finding> check_small_units(const std::vector<SourceFile>& tree);
 
+// Checks that the name of each test, in C++ without its suite and in Python without `test_`, is
+// short enough to be read at a glance.
+std::vector<Finding> check_test_names(const std::vector<SourceFile>& tree);
+
 }  // namespace reprise::layers

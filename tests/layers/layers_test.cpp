@@ -45,6 +45,8 @@ TEST(Tree, what_one_file_uses_and_is_small_is_part_of_it) {
   EXPECT_TRUE(none(check_small_units(tree())));
 }
 
+TEST(Tree, names_of_tests_are_short) { EXPECT_TRUE(none(check_test_names(tree()))); }
+
 // ---------------------------------------------------------------- tests of the checker itself
 
 const LayerTable kSmallTable = {
@@ -211,6 +213,23 @@ TEST(Checker, finds_a_small_unit_that_one_file_uses) {
   files.pop_back();
   files.push_back({"a/x.cu", std::string(20, '\n')});
   EXPECT_TRUE(none(check_small_units(files))) << "it is not small";
+}
+
+TEST(Checker, finds_a_name_of_a_test_that_is_too_long) {
+  const auto in = [](const std::string& path, const std::string& text) {
+    return check_test_names({{.path = path, .text = text}});
+  };
+  const std::string name(60, 'n');
+  for (const char* macro : {"TEST", "TEST_F", "TEST_P", "TYPED_TEST_P", "RC_GTEST_PROP"}) {
+    for (const char* comma : {", ", ",\n     "}) {
+      const std::string begin = "int x;\n" + (macro + ("(Suite" + std::string(comma)));
+      EXPECT_TRUE(none(in("tests/a_test.cpp", begin + name + ") {"))) << begin;
+      EXPECT_EQ(in("tests/a_test.cpp", begin + name + "n) {").size(), 1U) << begin;
+    }
+  }
+  EXPECT_TRUE(none(in("tests/a.py", "def test_" + name + "(self):")));
+  EXPECT_EQ(in("tests/a.py", "\n  def test_" + name + "n(self):").at(0).line, 2);
+  EXPECT_TRUE(none(in("core/a.cpp", "TEST(Suite, " + name + "n)"))) << "no test";
 }
 
 }  // namespace

@@ -45,7 +45,7 @@ TEST(MpiSession, knows_its_library_and_node) {
   EXPECT_FALSE(shared_session()->node().empty());
 }
 
-TEST(MpiSession, has_a_world_that_returns_errors_whatever_handler_the_program_has) {
+TEST(MpiSession, has_a_world_that_returns_errors_under_any_handler) {
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
   const MpiSession& session = *shared_session();
   const int nobody = session.world_size();
@@ -95,7 +95,7 @@ class ShortClock final : public Clock {
   std::uint64_t now_ns_ = 0;
 };
 
-TEST(MpiWatch, what_a_member_sent_before_its_end_may_be_on_its_way_for_a_while) {
+TEST(MpiWatch, a_last_message_may_arrive_some_time_after_its_sender_ended) {
   SteadyClock steady;
   ShortClock clock;
   OneEnded watch;
@@ -137,7 +137,7 @@ class FailingClock final : public Clock {
 };
 
 // Must be the last test, because it abandons the communicators and the session.
-TEST(ZMemory, call_that_ends_by_what_is_no_error_breaks_the_communicator_like_any_other) {
+TEST(ZMemory, a_foreign_exception_in_a_call_breaks_the_communicator) {
   SteadyClock steady;
   FailingClock clock;
   MpiFabric patient(*shared_session(), steady, {.deadline_ns = 60 * kSecond});
@@ -182,7 +182,7 @@ TEST(ZWatch, member_that_has_ended_is_named_long_before_the_deadline) {
   if (patient.rank().value == 1) doomed->barrier();
 }
 
-TEST(ZDeadline, member_that_does_not_come_is_named_by_group_operation_and_rank) {
+TEST(ZDeadline, a_member_that_does_not_come_is_named_with_group_and_call) {
   SteadyClock clock;
   MpiFabric patient(*shared_session(), clock, {.deadline_ns = 60 * kSecond});
   MpiFabric hasty(*shared_session(), clock, {.deadline_ns = kSecond / 5});
@@ -208,7 +208,7 @@ TEST(ZDeadline, member_that_does_not_come_is_named_by_group_operation_and_rank) 
 
 // Rank 1 does not take part in creating the communicator. A message sent to rank 1 is never
 // received, so no communicator can be created after this test.
-TEST(ZMeeting, member_that_does_not_come_to_the_making_of_a_communicator_is_not_waited_for) {
+TEST(ZMeeting, does_not_wait_for_a_member_that_misses_the_creation) {
   SteadyClock clock;
   MpiFabric patient(*shared_session(), clock, {.deadline_ns = 60 * kSecond});
   MpiFabric hasty(*shared_session(), clock, {.deadline_ns = kSecond / 5});

@@ -55,7 +55,7 @@ std::set<int> refused_lines(const std::string& said) {
   return lines;
 }
 
-TEST(MustNotCompile, each_mixed_up_rank_is_refused_where_it_stands_and_nothing_else_is) {
+TEST(MustNotCompile, each_mixed_up_rank_is_refused_in_its_line_and_nothing_else) {
   ASSERT_EQ(wrong_lines().size(), 11U);
   const Compiled control = compile("");
   ASSERT_TRUE(control.accepted) << control.said;

@@ -140,7 +140,7 @@ TEST(Nccl, buffers_of_all_members_stand_back_to_back_on_the_device) {
 // NCCL reuses the resources of a communicator only after all ranks have released it. In this test,
 // one rank releases its communicator before the next one is created, and the other ranks release
 // theirs after that.
-TEST(Nccl, communicator_that_one_member_still_has_is_not_mixed_with_the_next) {
+TEST(Nccl, a_communicator_that_one_member_keeps_is_not_reused) {
   on_ranks([](NcclRank& on) {
     const Introduced introduced(on);
     NcclFabric fabric = introduced.over({.deadline_ns = 60 * kOneSecond, .piece_bytes = kFewBytes});
@@ -161,7 +161,7 @@ struct NobodyEnds final : PeerWatch {
 };
 
 // Must be the last tests, because they never free their failed communicators.
-TEST(ZNccl, member_that_does_not_come_is_named_by_group_operation_and_rank) {
+TEST(ZNccl, a_member_that_does_not_come_is_named_with_group_and_call) {
   on_ranks([](NcclRank& on) {
     const Introduced introduced(on);
     if (introduced.world_size() == 1) return;  // needs a peer
@@ -187,7 +187,7 @@ TEST(ZNccl, member_that_does_not_come_is_named_by_group_operation_and_rank) {
   });
 }
 
-TEST(ZNccl, member_that_does_not_come_to_the_making_of_a_communicator_is_not_waited_for) {
+TEST(ZNccl, does_not_wait_for_a_member_that_misses_the_creation) {
   on_ranks([](NcclRank& on) {
     const Introduced introduced(on);
     if (introduced.world_size() == 1) return;  // needs a peer

@@ -58,7 +58,7 @@ TEST(ContentDigest, is_the_same_under_every_sharding_of_every_small_mesh) {
   EXPECT_GT(shardings, 400);
 }
 
-TEST(ContentDigest, is_the_same_for_pieces_of_a_flattened_range_and_for_strided_ones) {
+TEST(ContentDigest, is_equal_for_flattened_ranges_and_for_strided_pieces) {
   const Dims shape{4, 3};
   OneRank whole(0);
   fill(whole.add("w", DType::kFloat32, shape, {Box::whole(shape)}));

@@ -83,7 +83,7 @@ TEST_F(Derived, a_stale_weight_names_rank_key_index_and_both_values) {
             "which gives 20 (0x41a0)");
 }
 
-TEST_F(Derived, a_weight_whose_master_is_elsewhere_is_judged_by_the_whole_job) {
+TEST_F(Derived, a_weight_with_its_master_elsewhere_is_judged_by_the_job) {
   put(weight(), {0, 5}, cut(2.5F));
   EXPECT_TRUE(judge_derived(rank_.view()).rulings.empty());
   ASSERT_EQ(judge_derived(rank_.view(), whole_).rulings.size(), 1U);

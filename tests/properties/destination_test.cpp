@@ -25,7 +25,7 @@ struct Memory {
   }
 };
 
-TEST(Destination, bits_from_before_and_poison_alone_are_what_a_refusal_leaves_and_are_counted) {
+TEST(Destination, old_bits_and_poison_are_allowed_after_a_refusal_and_counted) {
   Memory memory;
   const Destination before(memory.state());
   std::fill(memory.second.begin(), memory.second.end(), kLoadPoison);

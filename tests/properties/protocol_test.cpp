@@ -73,7 +73,7 @@ TEST(Protocol, allows_what_a_run_without_faults_does) {
             "");
 }
 
-TEST(Protocol, a_save_that_leaves_out_an_event_swaps_two_or_repeats_one_is_contradicted) {
+TEST(Protocol, a_missing_swapped_or_repeated_event_is_contradicted) {
   const Events right = save_of_leader();
   for (std::size_t i = 0; i < right.size(); ++i) {
     SCOPED_TRACE(right[i]);
@@ -101,7 +101,7 @@ Events with_early(Events events, const std::string& step, const std::string& bef
   return events;
 }
 
-TEST(Protocol, a_tracker_before_its_directory_is_named_with_the_state_and_what_was_allowed) {
+TEST(Protocol, an_early_tracker_is_named_with_the_state_and_allowed_events) {
   EXPECT_EQ(complaint(Protocol::kSave, with_early(save_of_leader(), "tracker", "swap_in")),
             "the save was in the state 'commit/read_back done', in which '+commit/tracker' is not "
             "allowed; allowed: +commit/swap_in");

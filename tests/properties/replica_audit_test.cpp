@@ -68,7 +68,7 @@ TEST_F(ReplicaAudit, equal_copies_with_one_main_copy_each_pass) {
   EXPECT_TRUE(judged().empty()) << print(judged());
 }
 
-TEST_F(ReplicaAudit, another_element_on_any_rank_names_both_ranks_the_box_and_the_place) {
+TEST_F(ReplicaAudit, a_different_element_names_both_ranks_the_box_and_the_place) {
   for (const std::int64_t column : {0, 1, 5}) {
     put(rank(3).state.tensors[0], {3, column}, 7.0F);
     expect_only(judged::kFalseReplica, "fc1", 3, "rank 1 and rank 3 hand [2:4, 0:6] to the save");
@@ -130,8 +130,7 @@ TEST_F(ReplicaAudit, boxes_that_overlap_are_not_copies) {
   EXPECT_TRUE(judged().empty()) << print(judged());
 }
 
-TEST_F(ReplicaAudit,
-       a_leaf_of_several_pieces_is_judged_piece_by_piece_and_an_empty_one_not_at_all) {
+TEST_F(ReplicaAudit, each_piece_of_a_leaf_is_judged_except_empty_ones) {
   for (const std::size_t r : {0U, 2U}) {
     TensorLeaf& leaf = rank(r).state.tensors[0];
     leaf.pieces = {contiguous_piece({{0, 0}, {1, 6}}), contiguous_piece({{1, 0}, {1, 6}}),

@@ -10,7 +10,7 @@
 namespace reprise {
 namespace {
 
-TEST(RulingCode, every_judged_code_has_a_name_of_its_own_that_leads_back_to_it) {
+TEST(RulingCode, every_judged_code_has_a_unique_name_that_is_read_back) {
   std::set<std::string_view> names;
   for (std::uint32_t i = 0; i < judged::kCount; ++i) {
     const RulingCode code(judged::kFirst + i);

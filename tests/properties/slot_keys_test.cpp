@@ -76,7 +76,7 @@ TEST(SlotKeys, a_module_that_is_not_trained_has_no_slots_and_that_is_right) {
   EXPECT_EQ(keys_of(judge_slot_keys(keys)), Keys{"mimo.a.v"});
 }
 
-TEST(SlotKeys, a_slot_of_a_weight_that_is_not_stored_is_named_and_so_is_the_weight_without_it) {
+TEST(SlotKeys, a_slot_without_its_weight_and_a_weight_without_it_are_named) {
   for (const Form form : {slot_first, slot_last}) {
     Keys keys = stored(form, kWeights);
     const std::string wrong = form("exp_avg", "decoder.layers.0.mlp.fc1.weight");
@@ -87,7 +87,7 @@ TEST(SlotKeys, a_slot_of_a_weight_that_is_not_stored_is_named_and_so_is_the_weig
   }
 }
 
-TEST(SlotKeys, all_slots_of_a_weight_under_another_name_are_seen_as_well_as_none) {
+TEST(SlotKeys, slots_of_a_weight_that_are_renamed_or_missing_are_seen) {
   Keys keys = stored(slot_first, {"a", "b"});
   std::erase_if(keys, [](const auto& key) { return key.ends_with(".b"); });
   EXPECT_EQ(keys_of(judge_slot_keys(keys)), Keys{"b"});

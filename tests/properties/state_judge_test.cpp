@@ -111,7 +111,7 @@ TEST_F(StateJudge, elements_of_another_place_are_shifted_bytes) {
   expect_first(judged::kShiftedBytes, {1, 0}, "fc1[0, 1], which is rank 0's");
 }
 
-TEST_F(StateJudge, the_holders_are_those_of_the_saving_layout_where_they_are_given) {
+TEST_F(StateJudge, the_holders_are_those_of_the_given_saving_layout) {
   std::copy_n(saver_[1].state.tensors[0].data, 2 * kRow, leaf(0).data);
   JudgeOptions options;
   options.suspects.holders = [](const std::string&) {

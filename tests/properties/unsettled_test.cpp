@@ -20,7 +20,7 @@ Rulings judged(DType dtype, std::int64_t elements, std::size_t begin, std::size_
   return judge_settled({GlobalRank{1}, &state});
 }
 
-TEST(Unsettled, sixteen_bytes_of_the_pattern_wherever_they_stand_are_a_torn_snapshot) {
+TEST(Unsettled, sixteen_bytes_of_the_pattern_anywhere_are_a_torn_snapshot) {
   for (const std::size_t begin : {0U, 7U, 64U, 112U}) {
     const Rulings rulings = judged(DType::kFloat32, 32, begin, 16);
     ASSERT_EQ(rulings.size(), 1U) << begin;
@@ -37,7 +37,7 @@ TEST(Unsettled, that_of_a_load_is_no_fault_of_the_checkpoint) {
   EXPECT_EQ(rulings[0].code, judged::kNotFilled);
 }
 
-TEST(Unsettled, a_small_piece_counts_as_a_whole_and_one_of_less_than_four_bytes_not_at_all) {
+TEST(Unsettled, a_small_piece_counts_whole_and_below_4_bytes_not_at_all) {
   EXPECT_EQ(judged(DType::kFloat32, 1, 0, 4).size(), 1U);
   EXPECT_TRUE(judged(DType::kFloat32, 2, 0, 7).empty());
   EXPECT_TRUE(judged(DType::kBFloat16, 1, 0, 2).empty());

@@ -63,13 +63,13 @@ class Calls(unittest.TestCase):
                     else:
                         self.assertEqual(theirs, ours)
 
-    def test_mistakes_have_the_same_name_on_all_ranks_and_leave_things_alone(self):
+    def test_mistakes_have_the_same_code_on_all_ranks_and_change_nothing(self):
         common = ["MULTI_WRITER", "NO_WRITER", "NOT_FOUND", "NOT_STORED", "NOT_STORED", None, "SHAPE_DRIFT", "DTYPE_DRIFT", "nothing"]
         first, second = self.run_ranks(2, "refusals")
         self.assertEqual(first, ["CheckpointingException", *common])
         self.assertEqual(second, ["PEER_FAILED", *common])
 
-    def test_a_rank_that_fails_to_prepare_its_state_is_heard_of_in_seconds(self):
+    def test_a_rank_that_fails_to_prepare_is_reported_within_seconds(self):
         first, second = self.run_ranks(2, "failing")
         peer, own, done = ("PEER_FAILED", True), ("ValueError", True), ("done", True)
         self.assertEqual(first, [peer, peer, own, done, peer, done])
@@ -80,7 +80,7 @@ class Calls(unittest.TestCase):
         said = [wrong, wrong, wrapped, wrapped, [1.0] * 3, [2.0] * 3]
         self.assertEqual(self.run_ranks(2, "wrong_data"), [said, said])
 
-    def test_of_another_shape_what_is_not_stored_is_zero_and_of_another_key_is_left_alone(self):
+    def test_missing_rows_become_zero_and_missing_keys_stay_as_they_are(self):
         for rank, found in enumerate(self.run_ranks(2, "other_shapes")):
             rows = [1.0] * 3 if rank == 0 else [1.0, 0.0, 0.0]
             expected = [(rows, ["w"], {"v"}, [7.0]), (rows, ["w"], {"v"}, None)]

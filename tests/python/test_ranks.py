@@ -327,7 +327,7 @@ class Ranks(unittest.TestCase):
         self.assert_same(3, load_at)
 
     @needs_gpu_before(2, 8)
-    def test_hsdp_and_tensor_parallel_layers_of_four_ranks_and_then_of_one(self):
+    def test_hsdp_and_tensor_parallel_layers_of_4_ranks_and_then_of_1(self):
         self.assert_same(4, meshes)
         for name in ("hsdp", "tp"):
             state = trained(3, hidden=8)

@@ -32,7 +32,7 @@ TEST(Cause, a_signature_has_no_numbers_and_no_tokens) {
             "TORN_FILE: rank #: iter_#.saving-#/__#_#.distcp is cut");
 }
 
-TEST(Cause, failures_that_differ_in_numbers_alone_are_one_with_the_smallest_first) {
+TEST(Cause, failures_that_differ_only_in_numbers_are_one) {
   const auto results = of_two_defects();
   const auto causes = causes_of(results);
   ASSERT_EQ(causes.size(), 2U);

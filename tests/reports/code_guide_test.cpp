@@ -35,7 +35,7 @@ TEST(CodeGuide, explanations_are_whole_sentences) {
   }
 }
 
-TEST(CodeGuide, the_page_of_judges_has_the_meaning_of_each_code_and_of_no_other) {
+TEST(CodeGuide, the_page_of_judges_has_the_meaning_of_exactly_these_codes) {
   std::ifstream file(std::filesystem::path(REPRISE_SOURCE_DIR) / "docs/judges.md");
   std::string line;
   std::vector<std::string> on_page;

@@ -107,7 +107,7 @@ TEST(Failure, has_a_placement_in_the_report_only_if_it_is_known) {
   EXPECT_FALSE(read.scenarios[0].failure->placement);
 }
 
-TEST(Failure, of_a_version_without_timelines_is_read_and_a_damaged_timeline_is_refused) {
+TEST(Failure, without_timelines_is_read_and_a_damaged_one_is_refused) {
   Report report = sample_report();
   report.scenarios[0] = failed();
   report.scenarios[0].failure->timeline =
@@ -139,7 +139,7 @@ TEST(TimelineKind, has_a_word_that_is_read_back) {
   EXPECT_EQ(timeline_kind_named("nap"), std::nullopt);
 }
 
-TEST(Failure, of_a_version_that_did_not_write_it_is_shown_by_code_and_reason) {
+TEST(Failure, of_a_version_without_it_is_shown_by_code_and_reason) {
   Report report = sample_report();
   report.scenarios[0] = failed();
   auto document = nlohmann::json::parse(to_json(report));

@@ -41,7 +41,7 @@ TEST(Matrix, where_every_mutant_is_caught_there_is_no_flaw) {
   EXPECT_EQ(small().count(Cell::kNotAsked), 2U);
 }
 
-TEST(Matrix, a_mutant_that_nothing_called_is_not_reached_and_one_that_passed_has_survived) {
+TEST(Matrix, an_uncalled_mutant_is_not_reached_and_a_pass_is_a_survivor) {
   Matrix matrix = small();
   matrix.rows[1].caught.clear();
   matrix.rows[1].cells = "n..n";
@@ -60,7 +60,7 @@ TEST(Matrix, a_mutant_that_nothing_called_is_not_reached_and_one_that_passed_has
   }
 }
 
-TEST(Matrix, a_scenario_that_fails_without_a_mutant_is_a_flaw_and_one_that_was_not_run_is_none) {
+TEST(Matrix, a_failure_without_a_mutant_is_a_flaw_but_not_run_is_none) {
   Matrix matrix = small();
   matrix.left_out["gpu"] = "not_run without a mutant: needs a GPU";
   EXPECT_THAT(flaws_of(matrix), IsEmpty());
@@ -98,7 +98,7 @@ TEST(Matrix, entries_that_contradict_each_other_are_flaws) {
   }
 }
 
-TEST(Matrix, a_judge_finds_a_mutant_alone_if_every_catch_of_it_has_no_other_code) {
+TEST(Matrix, a_judge_is_alone_if_all_catches_of_a_mutant_have_its_code) {
   const auto worth = worth_of_codes(small());
   EXPECT_THAT(worth.at("STALE_PLAN").alone, ElementsAre("beta"));
   EXPECT_THAT(worth.at("ZERO_FILL").finds, ElementsAre("alpha", "gamma"));
@@ -111,7 +111,7 @@ TEST(Matrix, a_judge_finds_a_mutant_alone_if_every_catch_of_it_has_no_other_code
   EXPECT_THAT(worth_of_codes(matrix).at("ZERO_FILL").alone, IsEmpty());
 }
 
-TEST(Matrix, killers_and_scenarios_without_a_catch_of_their_own_are_listed) {
+TEST(Matrix, lists_single_killers_and_scenarios_without_own_catches) {
   EXPECT_THAT(with_one_killer(small()),
               ElementsAre(Pair("beta", "cache/two[k=a/b]"), Pair("gamma", "cache/one")));
   EXPECT_THAT(catching_nothing(small()), ElementsAre("rerun/three", "rerun/four"));

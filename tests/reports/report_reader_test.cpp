@@ -196,7 +196,7 @@ TEST(ReportReader, every_prefix_is_refused) {
   EXPECT_EQ(complaint(text.substr(0, text.size() - 1)), "") << "whole except for its last newline";
 }
 
-TEST(ReportReader, bytes_that_are_torn_are_refused_or_read_as_they_stand_and_never_crash) {
+TEST(ReportReader, torn_bytes_are_refused_or_read_as_they_are_without_a_crash) {
   const std::string text = to_json(sample_report());
   const std::string bytes("\0\xff\"}9", 5);
   for (std::size_t at = 0; at < text.size(); at += 3) {
@@ -262,7 +262,7 @@ TEST(ReportReader, says_what_is_wrong) {
   }
 }
 
-TEST(ReportReader, a_report_of_a_commit_that_declared_no_bounds_is_read_and_written_the_same) {
+TEST(ReportReader, a_report_without_declared_bounds_is_read_and_written_equal) {
   Report report = sample_report();
   for (auto& result : report.scenarios) result.bound_bytes.reset();
   const std::string text = to_json(report);
@@ -287,7 +287,7 @@ TEST(ReportReader, fields_of_later_programs_are_passed_over_and_listed) {
   EXPECT_EQ(found, expected);
 }
 
-TEST(ReportReader, knows_every_field_that_is_written_and_those_of_older_versions) {
+TEST(ReportReader, knows_every_written_field_and_those_of_older_versions) {
   std::ifstream file(REPRISE_SOURCE_DIR "/tests/reports/gate/version_1_report.json");
   const std::string old((std::istreambuf_iterator<char>(file)), {});
   for (const auto& text : {to_json(sample_report()), to_json(awkward_report()), old}) {

@@ -105,7 +105,7 @@ TEST(Table, counts_characters_and_not_bytes) {
   EXPECT_EQ(lines.at(1).find("tp2"), lines.at(0).find("layouts") + 3) << lines.at(1);
 }
 
-TEST(Table, names_without_room_have_lines_of_their_own_and_columns_stay_straight) {
+TEST(Table, long_names_get_their_own_lines_and_columns_stay_straight) {
   Report report;
   report.scenarios = {scenario(std::string(200, 'n'), Verdict::kPass),
                       scenario("short", Verdict::kPass)};
@@ -151,7 +151,7 @@ std::vector<std::string> names_in(const Report& report) {
   return {names.begin() + 1, names.end()};
 }
 
-TEST(Table, rows_of_one_file_that_all_passed_stand_on_one_line_with_their_sums) {
+TEST(Table, passed_rows_of_one_file_are_one_line_with_sums) {
   Report report;
   report.scenarios = {row("a[k=0]", Verdict::kPass, 10), row("a[k=1]", Verdict::kPass, 20),
                       row("b", Verdict::kPass, 3)};
@@ -163,7 +163,7 @@ TEST(Table, rows_of_one_file_that_all_passed_stand_on_one_line_with_their_sums) 
             "b         tp2      pass          1         3          0               0\n");
 }
 
-TEST(Table, rows_stand_apart_where_one_did_not_pass_or_another_file_is_between) {
+TEST(Table, rows_stay_apart_after_a_failure_or_around_another_file) {
   using enum Verdict;
   using Names = std::vector<std::string>;
   const auto table_of = [](const std::vector<std::pair<std::string, Verdict>>& rows) {

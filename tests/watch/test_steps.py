@@ -64,7 +64,7 @@ class Steps(unittest.TestCase):
         for every in (True, False):
             self.assertEqual(self.run_script(text, every=every).output, plain.output)
 
-    def test_by_default_all_is_read_only_at_the_first_step_after_saves_and_at_the_end(self):
+    def test_by_default_all_is_read_first_after_saves_and_at_the_end(self):
         life = self.run_script(TRAINER + "main(steps=6, save=3)", every=False)
         whole = [(r["step"], r["why"]) for r in life.of("held") if not r.get("light")]
         self.assertEqual(whole, [(0, "first"), (3, "save"), (6, "end")])

@@ -103,7 +103,7 @@ TEST(DiffPage, says_what_was_left_out_and_never_passes_for_nothing) {
   EXPECT_THAT(page, HasSubstr("The options exclude 4 keys"));
 }
 
-TEST(DiffPage, has_the_command_the_program_and_the_substitution_that_would_match_the_keys) {
+TEST(DiffPage, shows_the_command_the_program_and_a_key_substitution) {
   DiffReport report;
   for (const std::string key : {"a", "b", "c", "d"}) {
     report.tensors.push_back({.key = "model." + key, .verdict = DiffVerdict::kOnlyLeft});

@@ -5,7 +5,7 @@
 namespace reprise::cli {
 namespace {
 
-TEST(RunText, the_status_says_how_far_it_is_what_failed_and_how_long_it_will_take) {
+TEST(RunText, the_status_has_progress_failures_and_time_left) {
   EXPECT_EQ(status_text({.done = 0, .total = 20, .running = "a"}, 3), "0/20: a");
   EXPECT_EQ(status_text({.done = 5, .total = 20, .running = "a/b[k=1]"}, 10),
             "5/20, 30 s left: a/b[k=1]");

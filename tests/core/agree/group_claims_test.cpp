@@ -228,7 +228,7 @@ std::pair<std::vector<std::string>, std::optional<Code>> led(const Group& group,
   return {given, codes[static_cast<std::size_t>(group.member({0}).value)]};
 }
 
-TEST(Leader, the_first_member_answers_for_all_in_every_group_of_four_ranks) {
+TEST(Leader, first_member_answers_for_all_in_each_group_of_4_ranks) {
   for (const auto& members : all_groups()) {
     const auto [answers, code] = led(Group(members), {});
     EXPECT_EQ(code, std::nullopt);
@@ -238,7 +238,7 @@ TEST(Leader, the_first_member_answers_for_all_in_every_group_of_four_ranks) {
   }
 }
 
-TEST(Leader, a_global_rank_that_is_taken_for_a_group_rank_is_refused_where_it_is_none) {
+TEST(Leader, a_global_rank_outside_the_group_is_refused_as_leader) {
   const auto global = [](const Communicator& group) {
     return GroupRank{group.group().member({0}).value};
   };

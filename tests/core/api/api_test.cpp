@@ -171,7 +171,7 @@ TEST_F(OneProcess, what_is_damaged_in_one_directory_is_not_in_another) {
       << "step 2 in this directory was not saved again";
 }
 
-TEST_F(OneProcess, a_save_in_flight_lets_the_state_change_and_stands_when_it_is_finished) {
+TEST_F(OneProcess, a_save_in_flight_allows_changes_and_is_whole_when_finished) {
   const auto begun = w_;
   SaveInFlight flight = begin_save(job_, state_, {.directory = "run", .step = 1});
   train();
@@ -182,8 +182,7 @@ TEST_F(OneProcess, a_save_in_flight_lets_the_state_change_and_stands_when_it_is_
   EXPECT_EQ(w_, begun);
 }
 
-TEST_F(OneProcess,
-       a_save_in_flight_that_is_destroyed_leaves_no_checkpoint_and_the_next_one_cleans) {
+TEST_F(OneProcess, a_destroyed_save_in_flight_leaves_nothing_after_the_next_one) {
   save(job_, state_, {.directory = "run", .step = 1});
   {
     const SaveInFlight dropped = begin_save(job_, state_, {.directory = "run", .step = 2});
@@ -208,7 +207,7 @@ TEST_F(OneProcess, a_save_in_flight_outlives_its_job) {
   EXPECT_EQ(flight->finish().directory, "run/iter_0000001");
 }
 
-TEST_F(OneProcess, verify_and_diff_tell_whole_from_damaged_and_same_from_different) {
+TEST_F(OneProcess, verify_finds_damage_and_diff_finds_differences) {
   save(job_, state_, {.directory = "a"});
   save(job_, state_, {.directory = "b"});
   train();

@@ -62,7 +62,7 @@ TEST_F(Misuse, a_plain_checkpoint_does_not_take_the_place_of_a_run) {
   EXPECT_TRUE(stands("run/iter_0000001"));
 }
 
-TEST_F(Misuse, a_plain_checkpoint_does_not_take_away_what_is_none_of_its_own) {
+TEST_F(Misuse, a_plain_checkpoint_keeps_files_of_others) {
   const auto file = [this](const std::string& name) {
     return std::filesystem::path(directory_.path()) / name;
   };
@@ -149,7 +149,7 @@ TEST_F(Misuse, a_number_that_is_no_dtype_is_refused) {
   EXPECT_EQ(all_dtypes().size(), 22U);
 }
 
-TEST_F(Misuse, a_state_that_was_moved_from_takes_a_new_one_and_no_other_call) {
+TEST_F(Misuse, a_moved_from_state_allows_only_assignment) {
   state_.add_object("rng", same_on_all(job_.rank()), Value(7));
   State taken = taken_from(state_);
   const auto says = HasSubstr("USAGE: state: it was moved from");
@@ -170,7 +170,7 @@ TEST_F(Misuse, a_state_that_was_moved_from_takes_a_new_one_and_no_other_call) {
   EXPECT_EQ(save_complaint({.directory = "run"}), "");
 }
 
-TEST_F(Misuse, a_save_in_flight_that_was_moved_from_takes_a_new_one_and_no_other_call) {
+TEST_F(Misuse, a_moved_from_save_in_flight_allows_only_assignment) {
   SaveInFlight first = begin_save(job_, state_, {.directory = "one"});
   SaveInFlight taken = taken_from(first);
   const auto says = HasSubstr("USAGE: save: it was moved from");

@@ -91,7 +91,7 @@ TEST_F(MixedState, each_part_is_copied_by_whoever_reaches_it) {
   EXPECT_EQ(wide_, (std::vector<float>{1, -1, 2, -1, 3, -1}));
 }
 
-TEST_F(MixedState, a_save_that_overlaps_training_has_copied_what_is_on_the_host_when_it_returns) {
+TEST_F(MixedState, an_overlapping_save_has_copied_host_memory_when_it_returns) {
   auto saving =
       begin_save(job_, state_, {.directory = "run", .returns = BeginReturns::kWhenQueued});
   saving.wait_for_staging();
@@ -101,7 +101,7 @@ TEST_F(MixedState, a_save_that_overlaps_training_has_copied_what_is_on_the_host_
   EXPECT_EQ(step_, (std::vector<float>{7, 8, 9}));
 }
 
-TEST_F(MixedState, memory_of_the_host_that_is_not_named_so_is_refused_with_the_key) {
+TEST_F(MixedState, undeclared_host_memory_is_refused_with_its_key) {
   State state;
   add(state, "step", {3}, {.offset = {0}, .extent = {3}, .data = step_.data()});
   try {

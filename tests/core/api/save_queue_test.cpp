@@ -89,7 +89,7 @@ struct Ends {
   }
 };
 
-TEST(SaveQueue, each_checkpoint_is_of_the_step_at_which_its_save_was_begun__4_ranks) {
+TEST(SaveQueue, each_checkpoint_has_the_step_where_its_save_began__4_ranks) {
   for (const std::size_t in_flight : {1, 2, 3}) {
     const TemporaryDirectory directory;
     run_ranks(kQueueRanks, directory.path(), [&](const Ports& ports) {
@@ -115,7 +115,7 @@ TEST(SaveQueue, each_checkpoint_is_of_the_step_at_which_its_save_was_begun__4_ra
   }
 }
 
-TEST(SaveQueue, polling_alone_ends_a_save_at_the_step_where_all_ranks_are_through) {
+TEST(SaveQueue, polling_alone_ends_a_save_when_all_ranks_are_done) {
   const TemporaryDirectory directory;
   run_ranks(kQueueRanks, directory.path(), [&](const Ports& ports) {
     Trainer job(ports);
@@ -133,7 +133,7 @@ TEST(SaveQueue, polling_alone_ends_a_save_at_the_step_where_all_ranks_are_throug
   });
 }
 
-TEST(SaveQueue, a_second_save_of_a_step_waits_for_the_first_however_many_may_be_in_flight) {
+TEST(SaveQueue, a_second_save_of_a_step_always_waits_for_the_first) {
   const TemporaryDirectory directory;
   run_ranks(kQueueRanks, directory.path(), [&](const Ports& ports) {
     Trainer job(ports);
@@ -171,8 +171,7 @@ class StoreFailingOnce final : public PassingStore {
   }
 };
 
-TEST(SaveQueue,
-     a_failure_in_the_background_is_one_error_on_all_ranks_and_the_saves_around_it_stand) {
+TEST(SaveQueue, a_background_failure_fails_all_ranks_and_only_that_save) {
   const TemporaryDirectory directory;
   const auto wrap = [](Store& store, GlobalRank rank) -> std::unique_ptr<Store> {
     return rank == GlobalRank{2} ? std::make_unique<StoreFailingOnce>(store) : nullptr;

@@ -107,7 +107,7 @@ TEST_F(StateParts, views_are_saved_and_filled_by_their_strides) {
   EXPECT_THAT(expanded, ElementsAre(1, 2, 3, 1, 2, 3));
 }
 
-TEST_F(StateParts, a_destination_whose_elements_share_memory_is_refused_before_anything_is_filled) {
+TEST_F(StateParts, a_destination_with_overlapping_strides_is_refused_untouched) {
   auto memory = counted(6);
   add(state_, "w", {2, 3}, {{.offset = {0, 0}, .extent = {2, 3}, .data = memory.data()}});
   save(job_, state_, {.directory = "run"});
@@ -142,7 +142,7 @@ TEST_F(StateParts, bytes_are_stored_under_their_key_and_come_back_as_they_were) 
   }
 }
 
-TEST_F(StateParts, an_archive_whose_begin_is_lost_is_damaged_and_not_bytes_without_checksums) {
+TEST_F(StateParts, an_archive_without_its_begin_is_damaged) {
   const Bytes content = write_bytes_item(Value(7));
   state_.add_bytes("lr", content);
   for (const int step : {1, 2}) save(job_, state_, {.directory = "run", .step = step});
@@ -218,7 +218,7 @@ TEST_F(StateParts, common_state_that_is_an_object_is_given_back_as_it_is_stored)
   EXPECT_EQ(into.common(), Value(written));
 }
 
-TEST_F(StateParts, of_a_tensor_that_may_have_another_shape_what_is_stored_is_loaded) {
+TEST_F(StateParts, a_tensor_with_allowed_other_shape_gets_what_is_stored) {
   auto memory = counted(8);
   add(state_, "w", {4, 2}, {{.offset = {0, 0}, .extent = {4, 2}, .data = memory.data()}});
   save(job_, state_, {.directory = "run"});

@@ -63,7 +63,7 @@ TEST_F(OwnNames, keep_counts_them) {
   EXPECT_THAT(names(), UnorderedElementsAre("step-2", "step-3"));
 }
 
-TEST_F(OwnNames, a_load_falls_back_past_damage_and_what_was_damaged_is_not_counted) {
+TEST_F(OwnNames, a_load_falls_back_past_damage_and_retention_ignores_damage) {
   for (const int step : {1, 2, 3}) save_step(step);
   fs::resize_file(directory_.path() + "/run/step-3/__0_0.distcp", 10);
   const LoadResult result = loaded(Fallback::kNewestWhole);
@@ -82,7 +82,7 @@ TEST_F(OwnNames, one_without_metadata_is_passed_over_and_named) {
   EXPECT_THAT(result.log, testing::Contains(HasSubstr("step-2 was passed over")));
 }
 
-TEST_F(OwnNames, directories_without_payload_and_saves_that_died_are_passed_over) {
+TEST_F(OwnNames, directories_without_payload_and_dead_saves_are_skipped) {
   save_step(1);
   fs::create_directory(directory_.path() + "/run/step-2");
   fs::create_directory(directory_.path() + "/run/step-3.saving-00c0ffee");

@@ -227,7 +227,7 @@ class FullStore final : public PassingStore {
   std::string end_;
 };
 
-TEST_F(Threads, that_can_not_write_fail_the_save_and_the_older_checkpoint_stays) {
+TEST_F(Threads, a_failed_write_fails_the_save_and_keeps_the_old_checkpoint) {
   const Model old(1);
   Job before = job(2);
   save(before, old.state, save_options());

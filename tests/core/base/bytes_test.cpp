@@ -48,7 +48,7 @@ TEST(Bytes, numbers_are_little_endian) {
   EXPECT_EQ(load_le<std::uint16_t>(ByteSpan(out).subspan(4)), 0xa0b0U);
 }
 
-TEST(Bytes, text_and_bytes_are_the_same_with_zeros_and_high_bytes_in_them) {
+TEST(Bytes, text_and_bytes_match_even_with_zeros_and_high_bytes) {
   const std::string text("a\0\xff z", 5);
   const Bytes bytes = to_bytes(text);
   ASSERT_EQ(bytes.size(), 5U);

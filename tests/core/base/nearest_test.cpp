@@ -5,7 +5,7 @@
 namespace reprise {
 namespace {
 
-TEST(Nearest, names_the_most_similar_words_first_each_once_and_no_more_than_asked) {
+TEST(Nearest, names_the_most_similar_words_once_up_to_the_limit) {
   const std::vector<std::string> words = {"mimo", "rerun", "groups", "rerun", "return", "reruns"};
   using Names = std::vector<std::string>;
   EXPECT_EQ(nearest("rerun", words, 3), (Names{"rerun", "reruns", "return"}));

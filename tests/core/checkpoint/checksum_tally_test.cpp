@@ -47,7 +47,7 @@ TEST(ChecksumTally, of_a_file_64_wrong_records_are_told_and_the_others_counted) 
   EXPECT_EQ(tally.mismatches(), 70U);
 }
 
-TEST(ChecksumTally, of_each_file_the_first_wrong_record_is_kept_however_many_there_are) {
+TEST(ChecksumTally, keeps_the_first_wrong_record_of_every_file) {
   ChecksumTally tally;
   for (int file = 0; file < 20; ++file) add_wrong(tally, "f" + std::to_string(file), 64);
   const auto in_last = [](const std::string& file) { return file == "f19"; };
@@ -57,7 +57,7 @@ TEST(ChecksumTally, of_each_file_the_first_wrong_record_is_kept_however_many_the
   EXPECT_EQ(tally.findings().back().message, "1,216 more records are wrong");
 }
 
-TEST(ChecksumTally, at_most_1024_wrong_records_are_kept_and_one_of_each_further_file) {
+TEST(ChecksumTally, keeps_at_most_1024_wrong_records_and_one_of_each_other_file) {
   ChecksumTally tally;
   std::size_t kept = 0;  // the place is asked for only if the record is kept
   const auto add_to = [&](const std::string& file, std::size_t records) {

@@ -69,7 +69,7 @@ TEST(LocateCheckpoint, a_root_of_verl_is_named_and_not_called_damaged) {
   EXPECT_EQ(refusal_of(store, "root")->code(), Code::kTrackerDangling);
 }
 
-TEST(LocateCheckpoint, a_tracker_that_names_nothing_lists_the_iterations_that_are_there) {
+TEST(LocateCheckpoint, a_tracker_without_a_name_lists_the_existing_iterations) {
   const contracts::TemporaryDirectory directory;
   PosixStore store(directory.path());
   write_durably(store, "latest_checkpointed_iteration.txt", as_bytes("30"));
@@ -110,7 +110,7 @@ TEST(LocateCheckpoint, it_looks_as_far_below_a_job_as_trainers_save_or_says_how_
   EXPECT_THAT(refusal_of(store, "flat")->message(), testing::HasSubstr("and none below it"));
 }
 
-TEST(LocateCheckpoint, one_that_lost_its_metadata_is_damaged_whatever_lies_beside_its_payload) {
+TEST(LocateCheckpoint, one_without_metadata_is_damaged_whatever_else_is_there) {
   const contracts::TemporaryDirectory directory;
   PosixStore store(directory.path());
   write_durably(store, "latest_checkpointed_iteration.txt", as_bytes("4"));
@@ -122,7 +122,7 @@ TEST(LocateCheckpoint, one_that_lost_its_metadata_is_damaged_whatever_lies_besid
   EXPECT_EQ(code(), Code::kTrackerDangling) << "ours, and a load may fall back";
 }
 
-TEST(LocateCheckpoint, a_file_of_another_program_is_named_by_its_first_bytes_whatever_its_name) {
+TEST(LocateCheckpoint, a_foreign_file_is_recognized_by_its_first_bytes) {
   const contracts::TemporaryDirectory directory;
   PosixStore store(directory.path());
   const std::string first("\2\0\0\0\0\0\0\0{}", 10);

@@ -8,7 +8,7 @@
 namespace reprise {
 namespace {
 
-TEST(ObjectBytes, are_those_of_its_item_and_too_many_are_refused_before_they_are_read) {
+TEST(ObjectBytes, are_those_of_its_item_and_too_many_are_refused_unread) {
   test::WrittenCheckpoint written;
   Checkpoint checkpoint = Checkpoint::open(written.object("o", 1).store(), "ckpt");
   StoredObject object = *checkpoint.catalog().object("o");

@@ -219,7 +219,7 @@ TEST(RegionReader, reads_what_is_needed_once_and_puts_it_in_its_place) {
 
 /// Rows of 40 KiB are read directly into the target if that is host memory; rows of 4 KiB are read
 /// in blocks. The test reads some rows, all rows, or a part of each row.
-TEST(RegionReader, long_rows_and_short_ones_are_read_with_at_most_a_twentieth_more_than_they_have) {
+TEST(RegionReader, rows_of_any_length_are_read_with_at_most_5_percent_extra) {
   HostDevice near("node", 0);
   FarDevice far;
   for (Device* device : {static_cast<Device*>(&near), static_cast<Device*>(&far)}) {
@@ -265,7 +265,7 @@ TEST(RegionReader, long_rows_and_short_ones_are_read_with_at_most_a_twentieth_mo
 
 /// Rows of 40 KiB go directly from the file to a target with gaps between its rows, several at
 /// once.
-TEST(RegionReader, rows_that_are_read_together_count_for_the_checksum_at_their_own_places) {
+TEST(RegionReader, rows_that_are_read_together_are_checksummed_at_their_places) {
   const Dims shape{4, 10240};
   StoredTensor tensor{.key = "w", .dtype = DType::kInt32, .shape = shape};
   tensor.chunks = {{.box = Box::whole(shape), .file = 0, .range = {kItemOffset, 0}}};
@@ -293,7 +293,7 @@ TEST(RegionReader, rows_that_are_read_together_count_for_the_checksum_at_their_o
 }
 
 /// Reads a range of a flattened tensor. The range is divided into boxes of the original tensor.
-TEST(RegionReader, pieces_of_a_flattened_chunk_come_from_their_part_of_its_payload) {
+TEST(RegionReader, pieces_of_a_flattened_chunk_are_read_from_their_ranges) {
   const Dims original{3, 4, 5};
   StoredTensor tensor{.key = "exp_avg",
                       .dtype = DType::kInt32,

@@ -89,7 +89,7 @@ TEST_F(SetAside, the_newest_copy_that_is_whole_is_read_and_put_back) {
   EXPECT_TRUE(asides_of(store_, kFirst).empty());
 }
 
-TEST_F(SetAside, older_copies_go_before_a_save_only_where_a_confirmed_one_stands) {
+TEST_F(SetAside, old_copies_are_removed_only_beside_a_confirmed_checkpoint) {
   const auto full = [](Store&, const std::string& call, const std::string& path) {
     if (call == "create" && path.ends_with(".distcp")) throw Error(Code::kNoSpace, "full");
   };
@@ -104,7 +104,7 @@ TEST_F(SetAside, older_copies_go_before_a_save_only_where_a_confirmed_one_stands
   EXPECT_EQ(loaded("run"), 7);
 }
 
-TEST_F(SetAside, what_goes_loses_its_metadata_for_good_first_and_its_mark_last) {
+TEST_F(SetAside, removal_takes_metadata_first_durably_and_the_mark_last) {
   save(7, options_of(1));
   const std::string path = copy(".removing", kA, true);
   std::vector<std::string> calls;
@@ -142,7 +142,7 @@ TEST_F(SetAside, what_a_user_put_into_an_unfinished_save_stays_and_is_named) {
   EXPECT_THAT(log[0], HasSubstr("were kept: mine, modelopt_state, notes.txt in"));
 }
 
-TEST_F(SetAside, what_a_dropped_save_wrote_goes_with_the_next_one_that_keeps_few) {
+TEST_F(SetAside, leftovers_of_a_dropped_save_go_with_the_next_that_keeps_few) {
   save(7, options_of(1));
   run_ranks(1, directory_.path(), [](const Ports& ports) {
     TinyState tiny(8);
@@ -164,7 +164,7 @@ TEST_F(SetAside, what_a_dropped_save_wrote_goes_with_the_next_one_that_keeps_few
 }
 
 /// Otherwise a power cut could bring back an old name, and what it names would be half removed.
-TEST_F(SetAside, names_are_durable_before_retention_clears_what_a_dropped_save_left) {
+TEST_F(SetAside, names_are_durable_before_leftovers_are_cleared) {
   save(7, options_of(1));
   copy(".replaced", kA, true);
   std::vector<std::string> calls;
@@ -221,7 +221,7 @@ TEST_F(SetAside, what_is_not_known_to_be_back_for_good_keeps_both) {
   EXPECT_TRUE(asides_of(store_, kFirst).empty());
 }
 
-TEST_F(SetAside, a_tracker_is_written_under_a_name_of_its_own_and_a_dead_ones_goes) {
+TEST_F(SetAside, the_tracker_has_its_own_temporary_name_and_dead_ones_go) {
   const std::string tracker = "run/latest_checkpointed_iteration.txt";
   put(aside_path(tracker, kNextSuffix, kA), "7");
   put(tracker + ".tmp", "mine");
@@ -259,7 +259,7 @@ TEST_F(SetAside, a_load_beside_a_replacement_that_is_taken_back_says_so) {
 }
 
 /// One of two ranks fails to write while the other is still writing.
-TEST_F(SetAside, a_save_that_fails_is_cleared_away_when_no_rank_writes_any_more) {
+TEST_F(SetAside, a_failed_save_is_removed_only_when_no_rank_writes) {
   constexpr auto kLongEnough = std::chrono::milliseconds(300);
   std::atomic<bool> begun = false;
   std::atomic<bool> written = false;

@@ -190,7 +190,7 @@ TEST_F(DiffBeside, what_is_no_part_of_the_value_is_never_the_same_in_silence) {
       << "every item has this record, so it is no content";
 }
 
-TEST_F(DiffBeside, what_is_no_part_of_an_object_s_value_is_never_the_same_in_silence) {
+TEST_F(DiffBeside, parts_outside_of_an_objects_value_are_never_ignored) {
   for (const auto& [left, right, what] : archives_with_more_than_a_value()) {
     SCOPED_TRACE(what);
     for (const bool equal : {true, false}) {
@@ -205,7 +205,7 @@ TEST_F(DiffBeside, what_is_no_part_of_an_object_s_value_is_never_the_same_in_sil
   }
 }
 
-TEST_F(DiffBeside, what_is_no_part_of_the_common_state_is_never_the_same_in_silence) {
+TEST_F(DiffBeside, parts_outside_of_the_common_state_are_never_ignored) {
   const auto common = [](std::string_view content) {
     ArchiveWriter out("common");
     out.add("data.pkl", encode_value(Dict{{"iteration", 1}}, nullptr));
@@ -232,7 +232,7 @@ TEST_F(DiffBeside, what_only_one_side_has_is_different) {
   EXPECT_EQ(file(report()).verdict, DiffVerdict::kOnlyRight);
 }
 
-TEST_F(DiffBeside, a_user_s_own_file_of_a_name_that_checkpoints_have_is_compared) {
+TEST_F(DiffBeside, users_files_with_names_of_checkpoint_files_are_compared) {
   for (const std::string name : {"metadata.json", "integrity.json", "common.pt"}) {
     SCOPED_TRACE(name);
     put(name, as_bytes("{\"mine\": 1}"), as_bytes("{\"mine\": 2}"));

@@ -71,7 +71,7 @@ struct HintRow {
   std::optional<PrefixHint> hint;
 };
 
-TEST(DiffSummary, a_prefix_is_told_if_it_matches_half_of_the_keys_that_stand_alone) {
+TEST(DiffSummary, a_prefix_is_suggested_if_it_matches_half_of_the_unmatched) {
   using Side = PrefixHint::Side;
   const std::vector<HintRow> rows = {
       {"left", {"model.a", "model.b.c"}, {"a", "b.c"}, PrefixHint{Side::kLeft, "model.", 2}},

@@ -67,7 +67,7 @@ TEST(DiffUncompared, what_only_one_side_has_is_different_whatever_its_name) {
   }
 }
 
-TEST(DiffUncompared, a_tensor_bound_to_a_layout_in_another_shape_decides_unless_it_is_accepted) {
+TEST(DiffUncompared, a_layout_bound_tensor_of_another_shape_counts_until_accepted) {
   WrittenCheckpoint a;
   WrittenCheckpoint b;
   a.bytes("weight", 4, 1).bytes("rng_state", 8, 1);
@@ -91,7 +91,7 @@ TEST(DiffUncompared, a_tensor_bound_to_a_layout_in_the_same_shape_is_compared) {
   EXPECT_EQ(report.tensors_compared, 2U);
 }
 
-TEST(DiffUncompared, objects_in_another_grid_decide_and_those_in_the_same_grid_are_compared) {
+TEST(DiffUncompared, objects_of_another_grid_count_and_those_of_one_are_compared) {
   WrittenCheckpoint a;
   WrittenCheckpoint b;
   a.bytes("weight", 4, 1).object("rng_state/shard_0_1", 1);
@@ -104,7 +104,7 @@ TEST(DiffUncompared, objects_in_another_grid_decide_and_those_in_the_same_grid_a
   EXPECT_EQ(verdict_of(diff_of(b, c), "rng_state/shard_1_2"), DiffVerdict::kDifferent);
 }
 
-TEST(DiffUncompared, buckets_are_comparable_while_the_model_parallel_layout_is_the_same) {
+TEST(DiffUncompared, buckets_are_compared_under_the_same_model_parallel_layout) {
   struct Row {
     Dict left;
     Dict right;
@@ -216,7 +216,7 @@ TEST(DiffUncompared, checksums_of_the_common_state_are_checked) {
   EXPECT_EQ(diff_of(a, b, {.checksums = false}).outcome(), DiffOutcome::kSame);
 }
 
-TEST(DiffUncompared, a_checksum_that_is_wrong_on_one_side_only_is_damage_of_that_side) {
+TEST(DiffUncompared, a_wrong_checksum_on_one_side_is_damage_of_that_side) {
   Bytes item = write_bytes_item("a-long-text-to-find");
   const auto at = as_text(item).find("long-text");
   ASSERT_NE(at, std::string_view::npos);
@@ -235,7 +235,7 @@ TEST(DiffUncompared, a_checksum_that_is_wrong_on_one_side_only_is_damage_of_that
   }
 }
 
-TEST(DiffUncompared, a_value_that_is_not_known_and_one_bound_to_its_layout_both_decide) {
+TEST(DiffUncompared, unknown_values_and_layout_bound_ones_both_count) {
   WrittenCheckpoint a;
   WrittenCheckpoint b;
   a.bytes("w", 4, 1).bytes("rng_state", 8, 1).item("half", opaque_item("foreign_class"));

@@ -79,7 +79,7 @@ void write_empty_items(WrittenCheckpoint& checkpoint, bool shard_last) {
   if (!shard_last) none();
 }
 
-TEST(DiffUnread, what_has_no_elements_is_read_too_and_damage_in_it_is_not_the_same) {
+TEST(DiffUnread, tensors_without_elements_are_read_and_their_damage_counts) {
   for (const bool shard_last : {false, true}) {
     for (const bool checksums : {false, true}) {
       for (const std::uintmax_t cut : {1, 64, 300}) {
@@ -108,7 +108,7 @@ TEST(DiffUnread, what_has_no_elements_is_read_too_and_damage_in_it_is_not_the_sa
   }
 }
 
-TEST(DiffUnread, a_file_that_may_not_be_opened_is_one_finding_and_not_compared) {
+TEST(DiffUnread, a_file_that_cannot_be_opened_is_one_finding) {
   if (REPRISE_SANITIZED != 0) GTEST_SKIP() << "the leak check needs the user who started it";
   WrittenCheckpoint a;
   WrittenCheckpoint b;
@@ -177,7 +177,7 @@ Bytes bytes_of(std::initializer_list<int> values) {
   return bytes;
 }
 
-TEST(DiffValues, other_types_are_compared_by_value_only_when_asked_and_always_told) {
+TEST(DiffValues, other_dtypes_are_compared_only_on_request_and_always_named) {
   WrittenCheckpoint a;
   WrittenCheckpoint b;
   // 1.0 and 2.0 as bfloat16 and as float32, little-endian.

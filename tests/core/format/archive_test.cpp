@@ -119,7 +119,7 @@ TEST(Archive, needs_one_read_for_a_small_item_and_two_for_a_large_one) {
   }
 }
 
-TEST(Archive, reads_a_directory_larger_than_one_window_and_a_comment_at_the_end) {
+TEST(Archive, reads_a_directory_larger_than_a_window_and_an_end_comment) {
   ArchiveWriter writer("archive");
   for (int n = 0; n < 1000; ++n) writer.add("data/" + std::to_string(n), Bytes(100));
   writer.finish();
@@ -337,7 +337,7 @@ const Spoiling kSpoilings[] = {
 INSTANTIATE_TEST_SUITE_P(Table, RefusedArchive, testing::ValuesIn(kSpoilings),
                          [](const auto& row) { return std::string(row.param.what); });
 
-TEST(Archive, refuses_an_extra_field_that_readers_understand_in_different_ways) {
+TEST(Archive, refuses_an_ambiguous_extra_field) {
   using namespace std::string_literals;
   EXPECT_EQ(record_names(item_with_directory_extra("UT\1\0x"s)).size(), 1U);
   EXPECT_EQ(record_names(item_with_directory_extra("\1\0\0\0"s)).size(), 1U);
@@ -381,7 +381,7 @@ TEST(Archive, refuses_a_record_above_the_callers_limit_before_reading_it) {
   EXPECT_EQ(archive.read(archive.at("data/0"), 36).size(), 36U);
 }
 
-TEST(Archive, tells_a_changed_content_by_its_checksum_and_leaves_the_judgement_to_the_caller) {
+TEST(Archive, finds_changed_content_by_its_checksum_but_still_reads_it) {
   SpoiledItem item{real_item()};
   SpanSource clean(item.bytes);
   const std::uint64_t at = Archive(clean).content_range(Archive(clean).at("data/0")).offset;
@@ -393,7 +393,7 @@ TEST(Archive, tells_a_changed_content_by_its_checksum_and_leaves_the_judgement_t
   EXPECT_FALSE(archive.checksum_matches(archive.at("data/0")));
 }
 
-TEST(Archive, patches_for_missing_checksums_are_sorted_and_restore_the_item) {
+TEST(Archive, patches_of_missing_checksums_are_sorted_and_restore_the_item) {
   const Bytes whole = real_item();
   SpoiledItem item{whole};
   for (std::size_t n = 0; n < 7; ++n) item.put(item.entry(n) + 16, std::uint32_t{0});

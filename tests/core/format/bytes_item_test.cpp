@@ -190,7 +190,7 @@ TEST(BytesItem, keeps_an_expanded_tensor_of_very_many_elements_as_bytes) {
   }
 }
 
-TEST(BytesItem, takes_an_expanded_tensor_up_to_a_mebibyte_beyond_four_times_its_storage) {
+TEST(BytesItem, takes_an_expanded_tensor_of_4_times_its_storage_plus_1_mib) {
   const auto floats_in = [](std::uint32_t elements) {
     const BytesItem item = item_of_view(1, "K\0J"s + test::le(elements) + "\x85K\0\x85"s);
     if (!item.value) return std::size_t{0};
@@ -329,7 +329,7 @@ TEST(BytesItem, reads_every_object_of_every_real_checkpoint) {
   EXPECT_GT(objects, 80U);
 }
 
-TEST(BytesItem, reads_every_kind_of_object_that_torch_saved_and_writes_it_again) {
+TEST(BytesItem, reads_and_rewrites_every_kind_of_object_from_torch) {
   std::size_t values = 0;
   std::vector<std::string> opaque;
   const std::filesystem::path root = REPRISE_TEST_DATA;
@@ -378,7 +378,7 @@ TEST(BytesItem, objects_that_torch_saved_are_equal_however_they_are_spelled) {
   }
 }
 
-TEST(BytesItem, objects_that_torch_saved_differ_in_type_order_bits_and_gradient) {
+TEST(BytesItem, objects_from_torch_differ_by_type_order_bits_and_gradient) {
   const auto pairs = spelled("different");
   EXPECT_GE(pairs.size(), 17U);
   for (const auto& pair : pairs) {
@@ -390,7 +390,7 @@ TEST(BytesItem, objects_that_torch_saved_differ_in_type_order_bits_and_gradient)
   }
 }
 
-TEST(BytesItem, parameters_and_tensors_with_attributes_are_written_as_what_they_are) {
+TEST(BytesItem, parameters_and_tensors_with_attributes_keep_their_type) {
   for (const char* verdict : {"same", "different"}) {
     for (const auto& pair : spelled(verdict)) {
       for (const char side : {'a', 'b'}) {

@@ -304,7 +304,7 @@ TEST(Metadata, a_path_of_the_planner_may_be_a_list_and_nothing_else_is_one) {
   }
 }
 
-TEST(Metadata, storage_meta_of_another_type_is_refused_because_torch_sets_an_attribute_of_it) {
+TEST(Metadata, storage_meta_of_another_type_is_refused) {
   const Bytes written = write_metadata(small());
   const std::string key = "storage_meta";
   for (const std::string& other : {")"s, "}"s, "K\7"s, text("no object"),
@@ -357,7 +357,7 @@ TEST(Metadata, more_than_eight_dimensions_are_folded) {
   EXPECT_EQ(shape_text(all_extents(tensor)), "[2, 1, 1, 1, 1, 1, 1, 21, 22]");
 }
 
-TEST(Metadata, a_flattened_tensor_of_more_than_eight_dimensions_is_not_supported) {
+TEST(Metadata, a_flattened_tensor_of_more_than_8_dimensions_is_unsupported) {
   Metadata metadata = folded();
   metadata.catalog.tensors[0].original_shape = {2, 21 * 22};
   const Error error = error_of([&] { read(write_metadata(metadata)); });
@@ -430,7 +430,7 @@ TEST(Metadata, a_memory_format_that_torch_does_not_know_is_refused) {
   }
 }
 
-TEST(Metadata, a_chunk_without_storage_is_left_to_verify_and_storage_without_a_chunk_is_noted) {
+TEST(Metadata, a_chunk_without_storage_is_kept_and_the_reverse_is_noted) {
   Metadata metadata = small();
   metadata.catalog.tensors[0].chunks[1].file = kNoFile;
   metadata.catalog.objects[0].file = kNoFile;
@@ -485,8 +485,7 @@ TEST(Metadata, order_of_keys_and_traits_of_tensors_are_kept) {
   EXPECT_EQ(again.planner_data[2].key, "b");
 }
 
-TEST(Metadata,
-     strides_are_written_only_when_asked_for_because_torch_before_2_15_unpacks_five_fields) {
+TEST(Metadata, strides_are_written_only_on_request) {
   Metadata metadata = small();
   for (StoredTensor& tensor : metadata.catalog.tensors) tensor.traits.strides = {{7, 1}};
   const auto strides_after = [&metadata] {
@@ -563,7 +562,7 @@ TEST(Metadata, the_file_of_a_rank_has_what_that_rank_knows_and_nothing_else) {
   EXPECT_EQ(catalog_of(files[1]).objects.size(), 1U);
 }
 
-TEST(Metadata, a_rank_sees_its_own_items_under_their_plain_keys_and_those_of_no_other_rank) {
+TEST(Metadata, a_rank_sees_its_own_items_under_plain_keys_and_no_others) {
   Metadata metadata = small();
   StoredTensor own = metadata.catalog.tensors[0];
   for (const std::int32_t rank : {0, 1}) {
@@ -594,7 +593,7 @@ MetadataTables tables_with(const std::vector<std::pair<std::int64_t, int>>& chun
   return tables;
 }
 
-TEST(Metadata, a_tensor_of_several_ranks_is_as_many_copies_as_its_pieces_make) {
+TEST(Metadata, pieces_of_several_ranks_are_grouped_into_copies) {
   using Chunks = std::vector<std::pair<std::int64_t, int>>;
   struct Row {
     std::vector<Chunks> ranks;
@@ -634,7 +633,7 @@ MetadataTables tables_of_object(std::int32_t rank, const std::string& key) {
   return tables;
 }
 
-TEST(Metadata, a_key_that_is_a_tensor_of_one_rank_and_an_object_of_another_is_not_supported) {
+TEST(Metadata, a_key_of_a_tensor_on_one_rank_and_an_object_on_another_fails) {
   auto tensor = tables_with({{0, 0}});
   tensor.rank = 0;
   const Error error = error_of([&] {
@@ -700,7 +699,7 @@ TEST(Metadata, of_several_files_the_first_that_says_something_is_believed) {
   EXPECT_FALSE(merge_rank_tables({first, third}, {}, {}).has_local_plans);
 }
 
-TEST(Metadata, files_of_thousands_of_ranks_are_merged_in_the_time_of_one_sort) {
+TEST(Metadata, files_of_thousands_of_ranks_merge_in_the_time_of_a_sort) {
   constexpr std::int64_t kRanks = 8192;
   std::vector<MetadataTables> ranks(kRanks);
   for (std::int64_t rank = 0; rank < kRanks; ++rank) {
@@ -804,7 +803,7 @@ Bytes storage_of_a_stranger(int entries, std::size_t key_bytes,
                                        text("storage_data") + "}(" + storage + "u"));
 }
 
-TEST(MetadataHostile, a_long_key_that_nothing_has_is_looked_up_without_hashing_it_each_time) {
+TEST(MetadataHostile, a_long_unknown_key_is_not_hashed_at_each_lookup) {
   const Bytes file = storage_of_a_stranger(20000, 2U << 20U);
   const std::clock_t begin = std::clock();
   const Metadata metadata = read(file);
@@ -813,7 +812,7 @@ TEST(MetadataHostile, a_long_key_that_nothing_has_is_looked_up_without_hashing_i
   EXPECT_LT(cpu_seconds, 2.5);  // hashing the key for each entry would take at least 7
 }
 
-TEST(MetadataHostile, a_file_name_that_no_file_system_takes_is_refused_by_its_length) {
+TEST(MetadataHostile, a_file_name_that_is_too_long_is_refused) {
   EXPECT_NO_THROW(read(storage_of_a_stranger(2, 8, std::string(4096, 'p'))));
   const Error error = error_of([] { read(storage_of_a_stranger(2, 8, std::string(4097, 'p'))); });
   EXPECT_EQ(error.code(), Code::kUnsupported);

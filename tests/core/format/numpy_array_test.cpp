@@ -46,7 +46,7 @@ TEST(NumpyArray, is_one_value_however_it_was_written) {
   }
 }
 
-TEST(NumpyArray, of_eight_dimensions_is_settled_and_one_of_nine_stays_as_it_is) {
+TEST(NumpyArray, of_8_dimensions_is_settled_and_of_9_left_alone) {
   Tuple shape{{1, 1, 1, 1, 1, 1, 2, 3}};
   Object eight = reconstructed("\1\4\2\5\3\6", true, shape);
   settle_numpy_array(eight);

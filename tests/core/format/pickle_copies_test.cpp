@@ -107,7 +107,7 @@ Bytes metadata_of_one_object(bool late) {
                          "s" + change + "u"));
 }
 
-TEST(PickleCopies, a_storage_whose_state_is_changed_after_it_was_built_is_refused) {
+TEST(PickleCopies, a_storage_whose_state_changes_after_it_was_built_is_refused) {
   const auto read = [](const Bytes& bytes) {
     const std::vector<ByteSpan> files{bytes};
     const std::vector<std::string> names{".metadata"};

@@ -11,7 +11,7 @@ Code code_of(const std::string& body) {
   return error_of([&] { decode(body); }).code();
 }
 
-TEST(PickleHostile, names_that_no_checkpoint_needs_are_refused_in_every_kind_of_pickle) {
+TEST(PickleHostile, unneeded_names_are_refused_in_every_kind_of_pickle) {
   for (const auto& [module, name] :
        std::vector<std::pair<std::string, std::string>>{{"os", "system"},
                                                         {"posix", "system"},

@@ -241,7 +241,7 @@ std::vector<Spelling> spellings() {
   };
 }
 
-TEST(PickleNames, what_runs_code_opens_files_or_imports_is_refused_however_it_is_spelled) {
+TEST(PickleNames, code_files_and_imports_are_refused_in_every_spelling) {
   EXPECT_GE(spellings().size(), 114U);
   for (const auto& [module, name] : spellings()) {
     SCOPED_TRACE(module + " " + name);
@@ -261,7 +261,7 @@ TEST(PickleNames, what_runs_code_opens_files_or_imports_is_refused_however_it_is
 
 /// Users save objects that contain plain data types from Python's library, torch, numpy and other
 /// packages.
-TEST(PickleNames, what_is_data_or_a_function_that_computes_is_opaque_in_an_object) {
+TEST(PickleNames, data_types_and_pure_functions_are_opaque_in_an_object) {
   for (const auto& [module, name] :
        std::vector<Spelling>{{"functools", "partial"},
                              {"operator", "itemgetter"},
@@ -375,8 +375,7 @@ std::vector<std::string> held_bodies() {
           global("my", "Thing") + ")\x81}" + text("join") + global("os.path", "join") + "sb"};
 }
 
-TEST(PickleNames,
-     what_runs_code_only_when_it_is_called_may_be_held_and_the_reason_says_what_it_does) {
+TEST(PickleNames, callables_that_run_code_are_only_held_and_the_reason_says_so) {
   for (const std::string& body : held_bodies()) {
     const PickledValue read = decode("}" + text("x") + body + "s");
     EXPECT_TRUE(read.opaque) << body;
@@ -413,7 +412,7 @@ TEST(PickleNames, what_is_held_is_refused_beside_a_call_that_could_call_it) {
   }
 }
 
-TEST(PickleNames, a_changed_letter_of_a_listed_name_is_damage_and_not_another_class) {
+TEST(PickleNames, a_changed_letter_of_a_listed_name_is_damage) {
   const auto code = [](const std::string& module, const std::string& name) {
     const Bytes bytes = pickle(global(module, name));
     const std::vector<ByteSpan> files{bytes};

@@ -143,7 +143,7 @@ TEST(PickleOpcodes, each_of_the_68_has_a_rule_and_an_example) {
   }
 }
 
-TEST(PickleOpcodes, accepted_ones_yield_their_value_and_others_are_refused_by_name_and_place) {
+TEST(PickleOpcodes, accepted_ones_give_a_value_and_others_are_refused_by_place) {
   for (const Row& row : rows()) {
     SCOPED_TRACE(row.name);
     if (row.value) {
@@ -190,7 +190,7 @@ TEST(PickleOpcodes, each_example_contains_its_opcode) {
   }
 }
 
-TEST(PickleOpcodes, what_a_bytes_item_may_not_use_neither_a_tensor_nor_the_metadata_may) {
+TEST(PickleOpcodes, what_a_bytes_item_refuses_tensors_and_metadata_refuse_too) {
   std::size_t refused = 0;
   for (const Row& row : rows()) {
     if (row.value) continue;
@@ -208,7 +208,7 @@ TEST(PickleOpcodes, what_a_bytes_item_may_not_use_neither_a_tensor_nor_the_metad
   EXPECT_EQ(refused, 17U);
 }
 
-TEST(PickleOpcodes, a_persistent_id_is_a_storage_of_an_archive_and_stands_in_no_metadata) {
+TEST(PickleOpcodes, a_persistent_id_is_a_storage_and_refused_in_metadata) {
   const std::string storage =
       "(" + text("storage") + global("torch", "FloatStorage") + text("0") + text("cpu") + "K\1tQ";
   EXPECT_TRUE(decode(storage).opaque);  // valid pickle, but not a plain value
@@ -221,7 +221,7 @@ TEST(PickleOpcodes, a_persistent_id_is_a_storage_of_an_archive_and_stands_in_no_
   EXPECT_NE(error.message().find("opcode BINPERSID"), std::string::npos) << error.what();
 }
 
-TEST(PickleOpcodes, strings_of_python_2_are_utf8_in_an_item_and_ascii_in_the_metadata) {
+TEST(PickleOpcodes, python_2_strings_are_utf8_in_items_and_ascii_in_metadata) {
   const std::string accented = "U\2\xc3\xa9";
   EXPECT_EQ(decode(accented).value, Value("\xc3\xa9"));
   const auto message_of = [](const std::string& body) {

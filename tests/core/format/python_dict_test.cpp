@@ -22,7 +22,7 @@ std::string real(double value) {
   return "G" + std::string(bytes.rbegin(), bytes.rend());
 }
 
-TEST(PythonDict, a_key_that_is_set_again_keeps_its_place_and_takes_the_last_value) {
+TEST(PythonDict, a_key_set_again_keeps_its_place_and_gets_the_new_value) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const Value tuple = Tuple{{1, "a"}};
   const std::vector<Row> rows = {

@@ -60,7 +60,7 @@ TEST(TensorFrame, every_item_that_is_written_here_is_framed_so) {
   }
 }
 
-TEST(TensorFrame, items_of_real_torch_are_framed_so_from_2_9_on_and_mean_what_parsing_says) {
+TEST(TensorFrame, items_of_torch_2_9_and_later_match_and_agree_with_parsing) {
   std::size_t framed = 0;
   std::size_t others = 0;
   for (const auto& path : test::payload_files()) {

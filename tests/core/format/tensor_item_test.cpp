@@ -140,7 +140,7 @@ void expect_same_but_identity(const Bytes& written, ByteSpan real, const std::st
   }
 }
 
-TEST(TensorItem, is_written_as_torch_2_15_writes_it_to_the_byte_but_for_the_identity) {
+TEST(TensorItem, matches_torch_2_15_to_the_byte_except_the_identity) {
   std::size_t compared = 0;
   for (const std::string& path : test::payload_files()) {
     // Files in other folders have older records or were written by hand.

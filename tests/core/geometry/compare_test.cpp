@@ -78,7 +78,7 @@ TEST(Compare, one_flipped_bit_is_found_wherever_it_is) {
   }
 }
 
-TEST(Compare, the_two_values_of_a_float4_byte_give_max_delta_and_are_printed) {
+TEST(Compare, values_in_a_float4_byte_give_max_delta_and_are_printed) {
   const Comparison found = compare(DType::kFloat4E2M1FNx2, {std::byte{0x21}, std::byte{0x10}},
                                    {std::byte{0xf1}, std::byte{0x10}});
   EXPECT_EQ(found.bit_mismatches, 1U);
@@ -87,7 +87,7 @@ TEST(Compare, the_two_values_of_a_float4_byte_give_max_delta_and_are_printed) {
   EXPECT_EQ(print_element(DType::kFloat4E2M1FNx2, &element), "[0.5, -6] (0xf1)");
 }
 
-TEST(Compare, integers_that_no_double_tells_apart_are_1_apart_and_printed_apart) {
+TEST(Compare, integers_beyond_double_precision_are_1_apart_and_printed_so) {
   for (const DType dtype : {DType::kInt64, DType::kUInt64}) {
     Bytes left(8, std::byte{0});
     left[7] = std::byte{0x40};  // makes the value 2^62

@@ -39,7 +39,7 @@ Dims transposed(const Dims& extents) {
   return strides;
 }
 
-TEST(ElementMap, places_are_those_of_each_index_for_every_box_of_every_small_tensor) {
+TEST(ElementMap, places_match_each_index_for_every_box_of_small_tensors) {
   int boxes = 0;
   for_each_box([&boxes](const Dims& shape, const Box& box) {
     const Piece packed{box, 2, contiguous_strides(box.extent)};

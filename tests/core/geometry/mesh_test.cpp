@@ -43,7 +43,7 @@ TEST(Mesh, coordinates_and_groups_are_those_of_the_reference) {
   });
 }
 
-TEST(Mesh, groups_along_an_axis_hold_the_member_itself_and_part_the_mesh) {
+TEST(Mesh, groups_along_an_axis_contain_the_member) {
   const Mesh mesh({{"tp", 3}, {"dp", 4}});
   for (std::int32_t m = 0; m < mesh.size(); ++m) {
     const Group group = mesh.group_along({m}, "dp");

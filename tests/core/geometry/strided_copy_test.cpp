@@ -49,7 +49,7 @@ TEST(StridedCopies, loops_of_the_cpu_copy_every_case) {
   }
 }
 
-TEST(StridedCopies, body_of_the_kernel_copies_a_table_of_all_cases_part_by_part_in_any_order) {
+TEST(StridedCopies, the_kernel_body_copies_all_cases_part_by_part_in_any_order) {
   std::vector<std::unique_ptr<Aligned>> sources;
   std::vector<std::unique_ptr<Aligned>> targets;
   std::vector<StridedCopy> table;

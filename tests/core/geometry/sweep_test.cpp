@@ -21,7 +21,7 @@ std::uint64_t counted(const Dims& shape, const std::vector<Box>& boxes) {
   return times.size() - static_cast<std::size_t>(std::count(times.begin(), times.end(), 0));
 }
 
-TEST(Sweep, the_union_of_boxes_has_as_many_elements_as_are_in_one_of_them) {
+TEST(Sweep, a_union_of_boxes_counts_each_element_once) {
   constexpr std::uint64_t kLength = 6;
   Stream random(1);
   for (int i = 0; i < 300; ++i) {
@@ -54,7 +54,7 @@ TEST(Sweep, goes_along_the_dimension_that_tells_the_boxes_apart) {
   }
 }
 
-TEST(Sweep, finds_the_gap_among_many_boxes_that_all_begin_and_end_at_the_same_places) {
+TEST(Sweep, finds_a_gap_among_many_boxes_of_equal_begin_and_end) {
   constexpr std::int64_t kBoxes = 3000;
   constexpr std::int64_t kLength = std::int64_t{1} << 40U;
   std::vector<Box> boxes;

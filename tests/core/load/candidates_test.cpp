@@ -119,7 +119,7 @@ std::string expected(const Root& root, Fallback fallback) {
   return steps + newer + (stands ? "" : "!");
 }
 
-TEST(Candidates, in_every_small_root_are_those_that_the_tracker_reaches_newest_first) {
+TEST(Candidates, are_what_the_tracker_reaches_newest_first_in_all_small_roots) {
   int roots = 0;
   for (int number = 0; number < 64; ++number) {
     for (const std::string tracker : {"none", "garbled", "1", "2", "3"}) {
@@ -148,7 +148,7 @@ TEST(Candidates, what_is_asked_for_by_its_own_name_has_no_other_in_its_place) {
 }
 
 /// Payload file f holds 10 * (f + 1) bytes of one tensor or object.
-TEST(Candidates, each_rank_looks_at_its_share_of_the_files_and_finds_those_gone_or_cut_short) {
+TEST(Candidates, each_rank_checks_its_share_for_missing_and_truncated_files) {
   constexpr std::int32_t kFiles = 5;
   constexpr std::int32_t kRanks = 2;
   const auto code = [](const std::string& hurt, std::int32_t rank, std::uint64_t left) {

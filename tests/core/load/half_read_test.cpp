@@ -95,7 +95,7 @@ class HalfRead : public testing::TestWithParam<std::int32_t> {
   contracts::TemporaryDirectory directory_;
 };
 
-TEST_P(HalfRead, a_tensor_that_the_older_checkpoint_lacks_refuses_the_load_in_every_mode) {
+TEST_P(HalfRead, a_tensor_that_the_older_one_lacks_fails_the_load_in_any_mode) {
   for (const Strictness mode : kModes) {
     for (const bool excused : {false, true}) {
       run_ranks(GetParam(), directory_.path(), [&](const Ports& ports) {
@@ -129,7 +129,7 @@ TEST_P(HalfRead, what_the_older_checkpoint_has_is_filled_from_it) {
   });
 }
 
-TEST_P(HalfRead, the_same_request_of_the_older_one_alone_goes_on_and_leaves_the_tensor_as_it_was) {
+TEST_P(HalfRead, the_older_one_requested_directly_leaves_the_tensor_untouched) {
   run_ranks(GetParam(), directory_.path(), [&](const Ports& ports) {
     const TwoTensors job(ports, kBefore, true);
     StateDict state = job.state;
@@ -169,7 +169,7 @@ class Details final : public Trace {
   std::string text;
 };
 
-TEST_P(HalfRead, a_device_that_fails_is_the_error_and_not_that_poison_fails_after_it) {
+TEST_P(HalfRead, a_device_failure_is_reported_and_not_the_failure_to_poison) {
   run_ranks(GetParam(), directory_.path(), [&](const Ports& near) {
     FailingDevice device(near.device, 0);
     Details trace;

@@ -96,7 +96,7 @@ Loaded load_whole(const std::string& directory, const std::string& path, Memory 
   return loaded;
 }
 
-TEST(LoadChecksums, of_real_checkpoints_are_right_and_every_way_to_read_gives_the_same_bits) {
+TEST(LoadChecksums, of_real_checkpoints_match_and_all_ways_to_read_agree) {
   std::size_t checkpoints = 0;
   for (const char* family : {"", "torch_2.15.0", "torch_2.9.1", "torch_2.4.1"}) {
     const auto folder = std::filesystem::path(REPRISE_TEST_DATA) / family;
@@ -195,7 +195,7 @@ std::vector<RankLoad> load_by(const Saved& saved, const std::vector<TensorSpec>&
 const std::vector<TensorSpec> kFew = {{"rows", DType::kFloat32, {6, 4}, Placement({{"tp", 0}})},
                                       {"columns", DType::kInt16, {3, 8}, Placement({{"tp", 1}})}};
 
-TEST(LoadChecksums, every_seventh_byte_of_payload_and_common_state_changed_is_refused_or_harmless) {
+TEST(LoadChecksums, every_7th_changed_byte_is_refused_or_harmless) {
   constexpr std::size_t kEach = 7;
   const Saved saved(kFew);
   const std::size_t elements = 24 + 24;
@@ -222,7 +222,7 @@ TEST(LoadChecksums, every_seventh_byte_of_payload_and_common_state_changed_is_re
   }
 }
 
-TEST(LoadChecksums, a_changed_element_is_one_error_on_all_ranks_with_rank_key_file_and_offset) {
+TEST(LoadChecksums, a_changed_element_is_one_error_with_rank_key_file_and_offset) {
   for (const std::int32_t savers : {1, 2, 4}) {
     for (const std::int32_t loaders : {1, 2, 3}) {
       const Saved saved(kFew, savers);
@@ -292,7 +292,7 @@ void clear_checksums(Bytes& content) {
   }
 }
 
-TEST(LoadChecksums, that_were_all_switched_off_are_said_so_and_nothing_is_refused) {
+TEST(LoadChecksums, that_are_all_switched_off_are_mentioned_and_not_refused) {
   const Saved saved(kFew, 2);
   for (const char* name : {"__0_0.distcp", "__1_0.distcp", "common.pt"}) {
     Bytes content = content_of(saved.path(name));
@@ -318,7 +318,7 @@ Findings findings_of(const Saved& saved) {
 
 /// If our writer omits checksums, its files have the checksum 0 for elements, but correct checksums
 /// for the bytes around the elements.
-TEST(LoadChecksums, that_a_save_left_out_are_not_missed_but_the_others_are_held_against_the_bytes) {
+TEST(LoadChecksums, left_out_by_a_save_are_not_missed_and_the_others_are_checked) {
   const std::vector<TensorSpec> one = {kFew[0]};
   for (const auto& [specs, ranks] : {std::pair(kFew, 2), std::pair(kFew, 1), std::pair(one, 1)}) {
     const Saved saved(specs, ranks, Checksums::kNone);

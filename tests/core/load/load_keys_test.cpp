@@ -30,7 +30,7 @@ Bytes message(const Keys& not_requested, const Keys& not_stored) {
   return wire;
 }
 
-TEST(LoadKeys, not_requested_is_what_no_rank_requests_and_not_stored_what_any_rank_misses) {
+TEST(LoadKeys, not_requested_needs_all_ranks_and_not_stored_needs_one) {
   ToldCommunicator group([](const Bytes&) { return message({"b", "c", "d"}, {"y", "x"}); });
   LoadPlan plan;
   plan.not_requested = {"a", "b", "d"};

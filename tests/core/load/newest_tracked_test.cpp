@@ -66,7 +66,7 @@ std::string tried(const std::vector<int>& tracked, Fallback fallback) {
   return found.front();
 }
 
-TEST(NewestTracked, is_tried_alone_or_before_all_older_ones_if_the_load_may_fall_back) {
+TEST(NewestTracked, is_tried_alone_or_with_fallback_before_all_older_ones) {
   for (const auto& tracked : {std::vector{2, 3}, {3, 2}, {1, 3}, {3, 3}}) {
     EXPECT_EQ(tried(tracked, Fallback::kNone), "3") << tracked[0] << tracked[1];
   }

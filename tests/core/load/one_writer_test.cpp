@@ -46,7 +46,7 @@ TEST_F(OneWriter, who_may_not_replace_refuses_what_is_there_or_its_only_copy) {
   EXPECT_EQ(loaded("run"), 7);
 }
 
-TEST_F(OneWriter, files_of_others_in_a_checkpoint_that_is_replaced_are_kept_and_named) {
+TEST_F(OneWriter, foreign_files_in_a_replaced_checkpoint_are_kept_and_named) {
   save(7, options_of(1));
   put(kFirst + "/thesis.txt", "mine");
   put(kFirst + "/notes/a.txt", "mine, too");
@@ -178,7 +178,7 @@ std::vector<std::optional<Code>> save_on_two(const std::string& directory, const
   return ends;
 }
 
-TEST_F(OneWriter, small_files_that_change_at_equal_size_fail_the_save_on_all_ranks) {
+TEST_F(OneWriter, small_files_changed_at_equal_size_fail_the_save_on_all_ranks) {
   save(7, options_of(1));
   const auto before = names("run");
   for (const Flip& flip : kFlips) {
@@ -228,7 +228,7 @@ TEST_F(OneWriter, a_save_that_fails_leaves_no_bytes_on_a_full_disk) {
   }
 }
 
-TEST_F(OneWriter, two_saves_of_one_job_at_one_place_are_refused_until_the_first_has_ended) {
+TEST_F(OneWriter, a_second_save_at_one_place_is_refused_until_the_first_ends) {
   run_ranks(1, directory_.path(), [](const Ports& ports) {
     TinyState tiny(1);
     auto group = ports.fabric.communicator(Group::world(1));

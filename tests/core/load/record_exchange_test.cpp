@@ -296,7 +296,7 @@ void expect_same_error(const Loaded& loaded, const std::vector<std::string>& wor
   EXPECT_EQ(loaded.errors, std::vector(loaded.errors.size(), loaded.errors.front()));
 }
 
-TEST(RecordExchange, every_pair_of_small_worlds_loads_every_element_and_reads_each_byte_once) {
+TEST(RecordExchange, every_pair_of_small_worlds_loads_with_each_byte_read_once) {
   for (const auto& saver : kMeshes) {
     const TemporaryDirectory directory;
     save_under(saver, directory.path());
@@ -339,7 +339,7 @@ TEST(RecordExchange, ranks_that_need_the_same_read_equal_shares__dp3) {
   }
 }
 
-TEST(RecordExchange, a_read_that_fails_in_one_rank_is_one_error_on_all_and_leaves_poison) {
+TEST(RecordExchange, a_failed_read_on_one_rank_fails_all_and_leaves_poison) {
   const TemporaryDirectory directory;
   save_under(kMeshes[3], directory.path());
   for (const auto& loader : kMeshes) {
@@ -388,7 +388,7 @@ TEST(RecordExchange, reads_on_their_way_end_before_a_round_whose_object_fails) {
   }
 }
 
-TEST(RecordExchange, a_rank_that_finds_no_staging_is_one_error_on_all_and_nothing_was_touched) {
+TEST(RecordExchange, a_rank_without_staging_fails_all_and_nothing_is_touched) {
   if (REPRISE_SANITIZED != 0)
     GTEST_SKIP() << "a sanitizer ends the program instead of throwing bad_alloc";
   const TemporaryDirectory directory;
@@ -424,7 +424,7 @@ void claim(const std::string& directory, std::uint64_t bytes) {
   write_durably(store, "run/iter_0000003/.metadata", write_metadata(metadata));
 }
 
-TEST(RecordExchange, bytes_that_a_file_does_not_have_are_refused_before_memory_is_asked_for) {
+TEST(RecordExchange, bytes_beyond_a_file_are_refused_before_memory_is_allocated) {
   for (const std::uint64_t bytes : {std::uint64_t{1} << 20U, std::uint64_t{1} << 60U}) {
     const TemporaryDirectory directory;
     save_under(kMeshes[0], directory.path());

@@ -118,7 +118,7 @@ TEST(SaveLoad, every_pair_of_small_worlds_loads_every_element_bit_for_bit) {
   }
 }
 
-TEST(SaveLoad, a_second_save_over_the_step_that_the_tracker_names_replaces_it_as_a_whole) {
+TEST(SaveLoad, a_second_save_over_the_tracked_step_replaces_it_whole) {
   const TemporaryDirectory directory;
   save_under(kWorlds[4], directory.path(), Step{3});  // writes four files
   save_under(kWorlds[0], directory.path(), Step{3});  // writes one file
@@ -132,7 +132,7 @@ TEST(SaveLoad, a_second_save_over_the_step_that_the_tracker_names_replaces_it_as
   EXPECT_EQ(load_under(kWorlds[1], directory.path()).first, 0U);
 }
 
-TEST(SaveLoad, the_tracker_moves_to_the_newest_step_and_older_ones_stay_loadable) {
+TEST(SaveLoad, the_tracker_names_the_newest_step_and_older_ones_stay) {
   const TemporaryDirectory directory;
   save_under(kWorlds[1], directory.path(), Step{3});
   save_under(kWorlds[1], directory.path(), Step{12});
@@ -183,7 +183,7 @@ class FailingStore final : public PassingStore {
   }
 };
 
-TEST(SaveLoad, one_rank_s_failed_write_is_the_same_error_on_all_ranks_and_nothing_becomes_visible) {
+TEST(SaveLoad, a_failed_write_is_the_same_error_everywhere_and_invisible) {
   const TemporaryDirectory directory;
   save_under(kWorlds[2], directory.path(), Step{3});
   std::mutex mutex;
@@ -216,7 +216,7 @@ TEST(SaveLoad, one_rank_s_failed_write_is_the_same_error_on_all_ranks_and_nothin
   EXPECT_EQ(load_under(kWorlds[0], directory.path()).first, 0U);
 }
 
-TEST(SaveLoad, a_common_state_that_differs_between_ranks_is_refused_before_anything_is_written) {
+TEST(SaveLoad, a_common_state_that_differs_is_refused_before_any_write) {
   const TemporaryDirectory directory;
   const auto mesh = mesh_of({{"dp", 2}});
   run_ranks(2, directory.path(), [&](const Ports& ports) {
@@ -257,7 +257,7 @@ std::pair<std::optional<Error>, bool> refused_load(const std::string& directory,
   return {failed, untouched};
 }
 
-TEST(SaveLoad, refusals_by_names_shapes_and_dtypes_leave_the_destination_untouched) {
+TEST(SaveLoad, refused_names_shapes_and_dtypes_leave_the_destination_alone) {
   const TemporaryDirectory directory;
   save_under(kWorlds[1], directory.path(), Step{3});
   struct Row {

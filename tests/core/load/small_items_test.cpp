@@ -42,7 +42,7 @@ class CountingStore final : public PassingStore {
   int& reads_;
 };
 
-TEST_F(OneWriter, a_small_item_is_read_at_once_into_the_memory_that_is_to_hold_it) {
+TEST_F(OneWriter, a_small_item_is_read_at_once_into_its_own_memory) {
   save(7, options_of(1));
   int reads = 0;
   run_ranks(

@@ -105,7 +105,7 @@ TEST(Staging, is_the_devices_own_on_save_and_load_and_is_given_back) {
   }
 }
 
-TEST(Staging, batches_are_as_large_as_the_device_wants_them_where_there_is_room_for_four) {
+TEST(Staging, batches_have_the_devices_size_if_four_of_them_fit) {
   const ImageOptions options{.staging_bytes_max = 4096 * 16, .batch_bytes = 4096};
   EXPECT_EQ(with_batches_of(0, options).batch_bytes, 4096U);
   EXPECT_EQ(with_batches_of(8192, options).batch_bytes, 8192U);

@@ -105,7 +105,7 @@ class StoredCover : public testing::TestWithParam<CoverRow> {
   WrittenCheckpoint whole_;
 };
 
-TEST_P(StoredCover, a_load_is_refused_by_all_ranks_and_leaves_their_memory_as_it_was) {
+TEST_P(StoredCover, is_refused_by_all_ranks_and_memory_stays_untouched) {
   for (const std::int32_t ranks : {1, 2}) {
     for (const bool hurt : {false, true}) {
       contracts::run_ranks(ranks, (hurt ? hurt_ : whole_).path(), [&](const Ports& ports) {

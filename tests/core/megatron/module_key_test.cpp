@@ -132,7 +132,7 @@ TEST(ModuleKey, of_a_part_is_printed_and_parsed_back) {
   EXPECT_EQ(module_part_key(kBare, "a", 0, kType), "optimizer.mimo.a.param_state_sharding_type");
 }
 
-TEST(ModuleKey, of_an_optimizers_part_is_told_with_its_name_in_the_state_dict) {
+TEST(ModuleKey, of_an_optimizer_part_includes_its_name_in_the_state_dict) {
   EXPECT_EQ(name_in_state_dict(kGroups, 0), "_mimo_param_groups");
   EXPECT_EQ(name_in_state_dict(kScaler, 1), "_mimo_grad_scaler.1");
   EXPECT_EQ(name_in_state_dict(kType, 2), "_mimo_param_state_sharding_type.2");

@@ -46,7 +46,7 @@ TEST(Modules, a_checkpoint_of_one_model_has_none) {
   EXPECT_TRUE(modules_of(catalog_of({"w"}, {"encoder.rng_state/shard_0.0_1.1"})).empty());
 }
 
-TEST(Modules, are_counted_in_the_prefixed_form_whatever_names_their_weights_have) {
+TEST(Modules, are_counted_by_prefix_whatever_their_weights_are_called) {
   const auto found = modules_of(catalog_of(
       {"language_model.w", "mimo.images.optimizer.state.exp_avg.w",
        "mimo.language.optimizer.state.exp_avg.w", "mimo.language.w",
@@ -116,7 +116,7 @@ TEST(Modules, have_buckets_by_data_parallel_group_and_place_in_the_chain) {
   EXPECT_FALSE(module.state);
 }
 
-TEST(Modules, that_only_the_common_state_names_own_the_buckets_that_have_room_for_them) {
+TEST(Modules, named_only_in_the_common_state_own_the_buckets_that_fit) {
   const std::string group = "optimizer.distributed.dp_group_idx_";
   std::vector<std::string> tensors = {"language_model.w", "modality_submodules.images.w",
                                       group + "0.gbuf_idx_0.x.param",

@@ -245,7 +245,7 @@ TEST(CoverOnAxes, agrees_with_counting_in_small_worlds_of_more_dimensions) {
   }
 }
 
-TEST(CoverOnAxes, floor_for_ceil_is_refused_wherever_a_longer_dimension_is_not_divisible) {
+TEST(CoverOnAxes, floor_for_ceil_is_refused_where_a_length_does_not_divide) {
   for (std::int32_t parts = 2; parts <= 8; ++parts) {
     const Mesh mesh({{"tp", parts}});
     for (std::int64_t length = parts; length <= 64; ++length) {

@@ -37,7 +37,7 @@ TEST(GivenOffers, are_what_was_offered) {
   EXPECT_EQ(*given.denied(1), (Box{{1}, {3}}));
 }
 
-TEST(GivenOffers, boxes_of_another_number_of_dimensions_than_their_tensor_are_refused) {
+TEST(GivenOffers, boxes_with_other_dimensions_than_their_tensor_are_refused) {
   for (const Box& box : {Box{{0}, {1}}, Box{{0, 0, 0}, {1}}, Box{{0}, {1, 1, 1}}}) {
     auto offers = two_offers();
     offers[0].boxes[1] = box;

@@ -99,7 +99,7 @@ TEST(GlobalPlan, ranks_agree_on_the_dimensions_that_are_folded) {
   }
 }
 
-TEST(GlobalPlan, dimensions_that_can_not_be_folded_are_refused_as_a_garbled_message) {
+TEST(GlobalPlan, dimensions_that_cannot_be_folded_are_a_garbled_message) {
   for (const FoldedExtents& wrong : {FoldedExtents{3, 5}, {12}, {-3, -4}, FoldedExtents(58, 1)}) {
     EXPECT_THAT(plan_of_folds({3, 4}, wrong), HasSubstr("impossible dimensions"));
   }
@@ -263,7 +263,7 @@ TEST(GlobalPlan, in_every_small_world_each_element_has_one_owner_who_holds_it) {
   });
 }
 
-TEST(GlobalPlan, replicas_share_the_writing_within_one_largest_box_of_the_mean) {
+TEST(GlobalPlan, replicas_share_writes_to_within_the_largest_box) {
   const auto mesh = std::make_shared<const Mesh>(std::vector<Axis>{{"tp", 2}, {"dp", 4}});
   std::vector<LocalPlan> plans;
   std::uint64_t largest = 0;
@@ -325,7 +325,7 @@ TEST(GlobalPlan, an_empty_box_beside_another_still_has_to_lie_in_the_shape) {
   }
 }
 
-TEST(GlobalPlan, a_key_that_a_rank_offers_by_its_placement_and_by_boxes_is_offered_twice) {
+TEST(GlobalPlan, a_key_offered_by_placement_and_by_boxes_is_offered_twice) {
   std::vector<LocalPlan> plans = four_ranks();
   plans[1].given =
       GivenOffers({{.form = {"w", DType::kFloat32, {4, 6}}, .boxes = {}, .replica = 1}});

@@ -33,7 +33,7 @@ HeldBoxes held_by_numbers(const std::vector<HeldBox>& rows) {
   return held;
 }
 
-TEST(HeldBoxes, come_in_batches_with_few_holders_before_many_and_large_boxes_before_small) {
+TEST(HeldBoxes, are_batched_by_few_holders_first_and_large_boxes_first) {
   HeldBoxes held = held_by_numbers({{2, 3}, {5, 3}, {1, 1}, {5, 3}, {4, 1}, {2, 3}, {5, 2}});
   batch_boxes(held);
   struct Row {

@@ -179,7 +179,7 @@ Catalog catalog_of(const GlobalPlan& plan) {
   return catalog;
 }
 
-TEST(JobScale, a_load_by_768_ranks_of_what_1024_saved_reads_what_the_enumerator_reads) {
+TEST(JobScale, 768_ranks_loading_from_1024_read_what_the_enumerator_reads) {
   const test::World saving = world_of({{"tp", 4}, {"dp", 64}, {"copy", 4}});
   const test::World loading = world_of({{"dp", 48}, {"copy", 2}, {"tp", 8}});
   const auto loaders = std::make_shared<const Mesh>(loading.mesh);

@@ -130,7 +130,7 @@ RC_GTEST_PROP(LoadPlan, flattened_tensors_give_each_element_once, (std::uint64_t
   expect_exact(load_plan(std::vector{leaf}, {}, catalog), leaf, tensor);
 }
 
-TEST(LoadPlan, names_wishes_that_cannot_be_fulfilled_and_reads_nothing_for_them) {
+TEST(LoadPlan, names_requests_that_cannot_be_met_and_reads_nothing_for_them) {
   Catalog catalog;
   catalog.files = {"a"};
   catalog.tensors = {stored("gap", {4}, {{{0}, {3}}}), stored("none", {2}, {{{0}, {2}}}),

@@ -52,7 +52,7 @@ TEST(ObjectPlan, refusals_name_global_ranks) {
               AllOf(HasSubstr("LAYOUT_MISMATCH"), HasSubstr("[2] on rank 5 and [3] on rank 3")));
 }
 
-TEST(ObjectPlan, bytes_and_an_object_do_not_share_a_key_and_the_refusal_says_who_saves_which) {
+TEST(ObjectPlan, bytes_and_an_object_under_one_key_are_refused_with_the_ranks) {
   const ObjectOffer bytes{"a/shard_0_1", 0, true};
   const ObjectOffer object{"a/shard_0_1", 0};
   EXPECT_THAT(refusal_of({{bytes}, {object}}),

@@ -29,7 +29,7 @@ TEST(OfferBook, equal_placements_of_two_lists_are_one) {
   EXPECT_EQ(book.placements().size(), 1U);
 }
 
-TEST(OfferBook, placements_over_other_ranks_are_two_even_if_their_hashes_are_equal) {
+TEST(OfferBook, placements_over_other_ranks_stay_apart_when_hashes_collide) {
   const std::vector<LocalPlan> plans = {plan_over({9429}, {0}), plan_over({30806}, {108'717'643})};
   // A search over pairs of ranks found these two. If the hash changes, it must be made again: the
   // last step of mix64() is undone for the second rank of each pair.

@@ -53,7 +53,7 @@ TEST(SharedReads, a_record_without_bytes_may_stand_where_another_begins) {
   EXPECT_EQ(plan.rounds[0].records, std::vector{record(0, 8, 5)});
 }
 
-TEST(SharedReads, shares_of_a_round_follow_one_another_and_differ_by_one_byte_at_most) {
+TEST(SharedReads, shares_of_a_round_are_adjacent_and_differ_by_at_most_a_byte) {
   for (const std::uint64_t bytes : {0, 1, 2, 7, 12, 1000}) {
     for (std::size_t members = 2; members <= 9; ++members) {
       std::uint64_t end = 0;

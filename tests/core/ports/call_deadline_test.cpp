@@ -46,7 +46,7 @@ TEST(CallDeadline, what_is_done_at_once_is_asked_once) {
   EXPECT_EQ(asked, 1);
 }
 
-TEST(CallDeadline, deadline_of_nothing_is_refused_and_one_beyond_the_clock_is_never_reached) {
+TEST(CallDeadline, zero_is_refused_and_one_beyond_the_clock_is_never_reached) {
   EXPECT_EQ(contracts::code_of([] { require_deadline(0); }), Code::kUsage);
   EXPECT_NO_THROW(require_deadline(1));
   CountingClock clock;
@@ -97,7 +97,7 @@ TEST(CallDeadline, deadline_is_of_all_operations_together) {
             Code::kDeadline);
 }
 
-TEST(CallDeadline, member_that_has_ended_is_named_after_a_while_in_which_its_last_words_may_come) {
+TEST(CallDeadline, an_ended_member_is_named_after_time_for_its_last_messages) {
   CountingClock clock;
   EndsAt watch(clock, GlobalRank{2}, 100 * kMs);
   CallDeadline deadline = deadline_of(clock, 60'000 * kMs, &watch);

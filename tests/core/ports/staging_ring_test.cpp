@@ -174,7 +174,7 @@ TEST(StagingRing, waits_for_all_copies_even_if_one_fails_and_then_tells_it) {
   EXPECT_EQ(device.waited, (std::vector<std::uint64_t>{1, 2, 3}));
 }
 
-TEST(StagingRing, has_as_many_reads_on_their_way_as_it_may_and_uses_them_in_order) {
+TEST(StagingRing, keeps_the_allowed_reads_in_flight_and_uses_them_in_order) {
   LateDevice device;
   LateTasks tasks(true);
   Bytes staging(16);
@@ -191,7 +191,7 @@ TEST(StagingRing, has_as_many_reads_on_their_way_as_it_may_and_uses_them_in_orde
   EXPECT_TRUE(device.waited.empty());
 }
 
-TEST(StagingRing, tells_a_failed_read_in_its_turn_and_uses_nothing_that_follows) {
+TEST(StagingRing, reports_a_failed_read_in_its_turn_and_uses_nothing_after_it) {
   LateDevice device;
   LateTasks tasks(true);
   Bytes staging(16);

@@ -50,7 +50,7 @@ TEST_F(CommitProtocol, describes_no_payload_that_is_not_as_long_as_it_was_writte
   }
 }
 
-TEST_F(CommitProtocol, removes_the_lock_files_of_dead_writers_of_other_iterations_and_says_so) {
+TEST_F(CommitProtocol, removes_dead_writers_locks_of_other_iterations_and_says_so) {
   store_.make_directory("run");
   const auto alive = store_.lock("run/iter_0000003");
   for (const char* name : {".iter_0000001.lock", ".iter_0000002.lock"}) {

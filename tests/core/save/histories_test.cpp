@@ -160,7 +160,7 @@ TEST_F(Histories, what_is_removed_keeps_no_metadata_of_any_rank) {
   EXPECT_FALSE(store_.stat(going));
 }
 
-TEST_F(Histories, retention_clears_what_a_killed_removal_left_with_metadata_of_each_rank) {
+TEST_F(Histories, retention_finishes_a_killed_removal_of_metadata_per_rank) {
   save(store_, 2, 20);
   const std::string going = aside_path(iteration(1), kRemovingSuffix, kOther);
   store_.make_directory(going);

@@ -263,7 +263,7 @@ class FailingElements final : public ContentSource {
   int settles_;
 };
 
-TEST(ImageWriter, when_staging_fails_no_copy_is_under_way_into_memory_that_goes) {
+TEST(ImageWriter, no_copy_is_running_into_freed_memory_when_staging_fails) {
   const auto items = awkward_items();
   const auto failed = [&items](int fills, int settles) {
     test::MemoryStore store;
@@ -306,7 +306,7 @@ class CopyingElements final : public ContentSource {
 constexpr ImageOptions kEarly{
     .staging_bytes_max = 1 << 20, .batch_bytes = 4096, .returns = BeginReturns::kWhenQueued};
 
-TEST(ImageWriter, returns_when_copies_are_queued_and_the_caller_waits_before_it_changes_the_data) {
+TEST(ImageWriter, may_return_once_copies_are_queued_and_the_caller_waits) {
   const auto items = awkward_items();
   test::MemoryStore store;
   LateTasks tasks;

@@ -274,7 +274,7 @@ TEST(KeptPlan, a_change_on_all_ranks_is_named_once_and_many_are_counted) {
   EXPECT_EQ(all[1].log[9], "3 more keys appeared");
 }
 
-TEST(KeptPlan, the_order_of_leaves_and_the_memory_they_stand_in_are_no_structure) {
+TEST(KeptPlan, order_and_memory_of_leaves_do_not_change_the_structure) {
   RepeatedSaves world(kRanks);
   const Edit edit = [](Kit& kit) {
     std::reverse(kit.state.tensors.begin(), kit.state.tensors.end());
@@ -301,7 +301,7 @@ TEST(KeptPlan, a_rank_that_lost_it_makes_all_plan_again) {
   }
 }
 
-TEST(KeptPlan, a_common_state_that_diverges_is_refused_however_often_the_plan_was_reused) {
+TEST(KeptPlan, a_diverging_common_state_is_refused_however_often_reused) {
   RepeatedSaves world(kRanks);
   const Edit diverge = [](Kit& kit) {
     kit.state.common = Dict{{"iteration", Value(std::int64_t{kit.rank() == 1 ? 8 : 9})}};
@@ -369,7 +369,7 @@ TEST(KeptPlan, a_save_that_fails_anywhere_leaves_it_as_it_was) {
   }
 }
 
-TEST(KeptPlan, what_is_remembered_of_a_save_that_failed_is_found_out_at_the_next_one) {
+TEST(KeptPlan, what_a_failed_save_remembered_is_checked_at_the_next_save) {
   for (const Edit& last : {Edit{}, kLate}) {
     RepeatedSaves world(kRanks);
     world.keeps_failed_offer = true;
@@ -390,8 +390,7 @@ bool fits_anything(const SaveScope&, const SaveScope&) { return true; }
 
 /// In this test, a kept plan is used after any change, because structures are not compared. If the
 /// plan lacks something that should be saved, it must be refused.
-TEST(KeptPlan,
-     a_plan_without_a_place_for_everything_is_refused_even_if_nobody_compared_structures) {
+TEST(KeptPlan, a_plan_that_lacks_something_is_refused_without_comparison) {
   for (const Change& change : changes()) {
     if (change.name.starts_with("the main copy") || change.name == "a placement") continue;
     for (std::int32_t at = 0; at < kRanks; ++at) {
@@ -411,7 +410,7 @@ TEST(KeptPlan,
   }
 }
 
-TEST(KeptPlan, without_signature_and_without_that_check_an_object_that_appears_is_lost_in_silence) {
+TEST(KeptPlan, with_both_checks_off_an_added_object_is_lost_silently) {
   RepeatedSaves world(kRanks);
   world.seams.cache.fits = fits_anything;
   world.seams.cache.unplanned = [](std::span<const std::string>) {};
@@ -444,7 +443,7 @@ std::vector<std::vector<GlobalRank>> groups_with_rank_0() {
   return groups;
 }
 
-TEST(KeptPlan, of_one_group_is_never_that_of_another_that_shares_its_smallest_rank) {
+TEST(KeptPlan, of_one_group_is_not_reused_for_another_with_its_lowest_rank) {
   for (const auto& first : groups_with_rank_0()) {
     for (const auto& second : groups_with_rank_0()) {
       RepeatedSaves world(4);
@@ -460,7 +459,7 @@ std::uint64_t key_by_smallest_rank(const SaveScope& scope) {
       std::min_element(scope.savers.begin(), scope.savers.end())->value);
 }
 
-TEST(KeptPlan, owners_that_are_kept_under_too_little_are_refused_and_unverified_ones_leave_gaps) {
+TEST(KeptPlan, owners_under_a_weak_key_are_refused_or_leave_gaps_unverified) {
   for (const auto& [verified, code] :
        {std::pair{true, Code::kStaleDistribution}, std::pair{false, Code::kNoWriter}}) {
     RepeatedSaves world(4);

@@ -84,7 +84,7 @@ TEST(RankWrite, a_plan_of_another_state_is_refused) {
   EXPECT_EQ(code_of([&] { share_of(plan, {0}, without_object.state); }), Code::kStalePlan);
 }
 
-TEST(RankWrite, the_bound_of_a_rank_without_larger_tensors_counts_what_it_writes) {
+TEST(RankWrite, the_bound_for_small_tensors_counts_what_the_rank_writes) {
   const TemporaryDirectory directory;
   run_ranks(1, directory.path(), [&](const Ports& ports) {
     const auto costs_of = [&](std::vector<ImageItem> items) {
@@ -229,7 +229,7 @@ TEST(RankWrite, a_file_in_writing_is_pending_and_holds_up_nobody_who_asks) {
   });
 }
 
-TEST(RankWrite, a_save_that_is_dropped_in_flight_writes_no_more_when_it_unlocks) {
+TEST(RankWrite, a_save_dropped_in_flight_writes_nothing_after_unlocking) {
   const TemporaryDirectory directory;
   run_ranks(1, directory.path(), [&](const Ports& ports) {
     std::vector<std::string> events;

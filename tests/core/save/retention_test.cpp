@@ -130,7 +130,7 @@ std::set<std::string> complaints(const Rule& rule, int* worlds = nullptr) {
   return all;
 }
 
-TEST(Retention, in_every_small_world_the_last_good_ones_stay_and_what_is_older_goes) {
+TEST(Retention, keeps_the_last_good_ones_and_drops_older_in_all_small_worlds) {
   int worlds = 0;
   EXPECT_EQ(complaints(outdated, &worlds), std::set<std::string>{});
   EXPECT_EQ(worlds, 5 * 2 * 256 * 4);

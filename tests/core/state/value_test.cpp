@@ -332,7 +332,7 @@ TEST(Value, entries_made_to_collide_cost_no_more) {
   EXPECT_LT(seconds_of([&] { EXPECT_EQ(Value(forward), Value(backward)); }), 20.0);
 }
 
-TEST(Value, two_hundred_levels_of_dicts_in_another_order_are_compared_at_once) {
+TEST(Value, dicts_nested_200_deep_in_another_order_compare_at_once) {
   Value a = 1;
   Value b = 1;
   for (int level = 0; level < 200; ++level) {
@@ -383,7 +383,7 @@ TEST(Value, differences_of_objects_are_named_where_they_are) {
   EXPECT_EQ(paths, (std::vector<std::string>{".args[1]", "[0]", "['k']"}));
 }
 
-TEST(Value, the_order_of_an_ordered_dict_is_a_difference_beside_those_of_its_entries) {
+TEST(Value, order_of_an_ordered_dict_differs_apart_from_its_entries) {
   const auto found =
       differences(ordered({{"a", 1}, {"b", 2}, {"c", 3}}), ordered({{"b", 2}, {"a", 0}}), 9);
   ASSERT_EQ(found.size(), 3U);
@@ -414,7 +414,7 @@ TEST(Value, differences_that_are_not_wanted_take_no_place_and_hide_none) {
                   .empty());
 }
 
-TEST(Value, differences_of_dicts_that_differ_in_how_often_a_key_stands_are_not_empty) {
+TEST(Value, dicts_that_differ_only_in_how_often_a_key_occurs_differ) {
   EXPECT_FALSE(differences(Dict{{"k", 1}, {"k", 1}}, Dict{{"k", 1}, {"k", 2}}, 5).empty());
 }
 

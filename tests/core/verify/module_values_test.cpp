@@ -72,7 +72,7 @@ std::string groups_of(int module) {
   return name + ".optimizer." + name + ".param_groups/shard_0_1";
 }
 
-TEST(ModuleValues, of_a_mebibyte_are_looked_at_and_larger_ones_are_counted_in_a_note) {
+TEST(ModuleValues, of_a_mebibyte_are_checked_and_larger_ones_only_noted) {
   constexpr std::size_t kMost = std::size_t{1} << 20U;
   for (const std::size_t bytes : {kMost, kMost + 1}) {
     const Bytes item = wrong_item(bytes);

@@ -104,7 +104,7 @@ void replace_checksums(const std::filesystem::path& file, char (*by)(char)) {
   std::ofstream(file, std::ios::binary) << bytes;
 }
 
-TEST(Verify, ChecksumsThatAreAllZeroWereSwitchedOffAndOtherWrongOnesAreDamage) {
+TEST(Verify, ChecksumsAllZeroWereSwitchedOffAndOtherWrongOnesAreDamage) {
   test::FixtureCopy copy("torch_2.15.0/same_content_a");
   const auto replace = [&copy](char (*by)(char)) {
     for (const auto& entry : std::filesystem::directory_iterator(copy.path("ckpt"))) {
@@ -133,7 +133,7 @@ TEST(Verify, AnObjectOfAnUnknownClassIsANote) {
 }
 
 /// Items that only touch share no bytes.
-TEST(Verify, ItemsInBytesOfOthersAreReadUntilAsMuchIsReadAgainAsTheFileHas) {
+TEST(Verify, ForeignBytesItemsAreReadUpToASecondReadingOfTheFile) {
   test::WrittenCheckpoint written;
   Metadata metadata =
       Checkpoint::open(written.object("a", 1).object("b", 2).store(), "ckpt").metadata();

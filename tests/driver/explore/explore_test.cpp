@@ -76,7 +76,7 @@ ExploreRequest planted(std::uint64_t seed, std::uint64_t runs, bool alone) {
 /// In this world one life in 4,000 has the first event, and one in 400 has the second, which must
 /// come later. A third of the marks are as rare as the first event, so the search must share its
 /// branches among them.
-TEST(Explore, finds_more_with_branches_in_5000_timelines_than_20000_seeds_alone_find) {
+TEST(Explore, branches_in_5000_timelines_find_more_than_20000_seeds) {
   std::size_t branching = 0;
   std::size_t alone = 0;
   constexpr std::size_t kSearches = 20;
@@ -106,7 +106,7 @@ TEST(Explore, a_recipe_shows_the_failure_again) {
 }
 
 /// So one campaign measures all planted defects at once.
-TEST(Explore, a_planted_defect_is_found_by_the_first_timeline_with_its_pair) {
+TEST(Explore, the_first_timeline_with_its_pair_finds_a_planted_defect) {
   ExploreRequest request = toy_request(2);
   request.runs_max = 5000;
   std::stringstream text;
@@ -132,7 +132,7 @@ TEST(Explore, takes_the_same_course_with_any_number_of_threads) {
   EXPECT_EQ(one.coverage.branches, four.coverage.branches);
 }
 
-TEST(Explore, reports_every_mark_with_its_count_and_a_curve_that_never_falls) {
+TEST(Explore, reports_every_mark_with_its_count_and_a_rising_curve) {
   ExploreRequest request = toy_request(3);
   request.runs_max = 10000;
   const auto coverage = explore(request).coverage;

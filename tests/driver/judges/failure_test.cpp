@@ -63,7 +63,7 @@ TEST(Failure, of_a_wrong_element_has_its_values_and_says_when_it_was_found) {
   EXPECT_EQ(result.reason.find(failure.cause), 0U) << result.reason;
 }
 
-TEST(Failure, found_at_a_save_is_of_that_save_and_the_wrong_elements_follow) {
+TEST(Failure, at_a_save_has_that_save_and_wrong_elements_follow) {
   const auto result = judged_with("floor-vs-ceil-chunk");
   ASSERT_TRUE(result.failure);
   EXPECT_EQ(result.failure->life, 0U);
@@ -105,7 +105,7 @@ std::vector<IncarnationRecord> good_lives() {
 const Scenario kSmall =
     scenario_of({{"tp2", {TrainAction{2}, SaveAction{}}}, {"tp2", {TrainAction{1}}}});
 
-TEST(Failure, the_errors_of_other_ranks_are_consequences_and_those_of_one_code_stand_once) {
+TEST(Failure, errors_of_other_ranks_are_consequences_once_per_code) {
   auto lives = good_lives();
   lives.resize(1);
   lives[0].ranks.push_back(lives[0].ranks[0]);
@@ -132,7 +132,7 @@ TEST(Failure, the_errors_of_other_ranks_are_consequences_and_those_of_one_code_s
   EXPECT_EQ(result.failure->consequences[0].ranks, (std::vector<std::int32_t>{0, 2}));
 }
 
-TEST(Failure, a_first_difference_elsewhere_is_a_consequence_and_not_the_cause_s_values) {
+TEST(Failure, a_first_difference_elsewhere_is_only_a_consequence) {
   auto lives = good_lives();
   lives[0].ranks[1].rulings = {
       {.code = Code::kNoWriter, .text = "NO_WRITER: of v", .key = "v", .phase = "save", .step = 2}};
@@ -159,7 +159,7 @@ TEST(Failure, a_first_difference_elsewhere_is_a_consequence_and_not_the_cause_s_
   EXPECT_EQ(own->index, std::vector<std::int64_t>{1});
 }
 
-TEST(Failure, lists_the_wrong_keys_of_each_rank_of_the_first_life_that_has_any) {
+TEST(Failure, lists_wrong_keys_of_each_rank_of_the_first_wrong_life) {
   auto lives = good_lives();
   lives[0].ranks[0].rulings = {{.code = Code::kNoWriter, .text = "NO_WRITER: a file"}};
   const auto wrong = [](const std::string& key) {

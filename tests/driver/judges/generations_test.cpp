@@ -44,7 +44,7 @@ TEST(GenerationsOf, what_retention_removes_is_pruned) {
             "2 by 0: pruned\n4 by 0: pruned, loaded 1\n6 by 1: pruned\n8 by 1: kept\n");
 }
 
-TEST(GenerationsOf, a_damaged_checkpoint_is_skipped_and_a_later_save_of_its_step_replaces_it) {
+TEST(GenerationsOf, a_damaged_checkpoint_is_skipped_and_replaced_by_a_later_save) {
   DamageAction damage;
   damage.what = sim::FileKind::kMetadata;
   damage.remove = true;
@@ -67,7 +67,7 @@ TEST(GenerationsOf, a_save_that_a_fault_ended_is_unfinished) {
             "3 by 0: unfinished\n");
 }
 
-TEST(GenerationsOf, a_whole_checkpoint_that_the_tracker_does_not_name_is_unfinished) {
+TEST(GenerationsOf, a_whole_checkpoint_without_the_tracker_is_unfinished) {
   FaultAction crash;
   crash.kind = sim::FaultKind::kCrash;
   crash.phase = "commit";
@@ -81,7 +81,7 @@ TEST(GenerationsOf, a_whole_checkpoint_that_the_tracker_does_not_name_is_unfinis
   EXPECT_EQ(text(sim::FaultMoment::kAfter), "2 by 0: kept\n4 by 0: kept\n");
 }
 
-TEST(GenerationsOf, a_save_whose_end_no_rank_saw_counts_if_its_checkpoint_is_there) {
+TEST(GenerationsOf, a_save_that_no_rank_saw_end_counts_if_its_checkpoint_exists) {
   Rig rig(scenario_of({{"tp1", {TrainAction{2}, SaveAction{}}}, {"tp1", {TrainAction{1}}}}));
   auto lives = rig.run_all();
   for (auto& save : lives[0].ranks[0].saves) save.point.certain = false;

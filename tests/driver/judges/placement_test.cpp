@@ -40,7 +40,7 @@ Rig rig_of(const std::string& before, const std::string& after,
       scenario_of({{before, {TrainAction{1}, SaveAction{}}}, {after, {TrainAction{1}}}}, model));
 }
 
-TEST(PlacementOf, shows_both_layouts_with_the_copies_of_each_part_tp2_dp2_to_tp4) {
+TEST(PlacementOf, shows_both_layouts_with_copies_of_each_part__tp2_dp2_to_tp4) {
   Rig rig = rig_of("tp2 dp2", "tp4");
   const auto lives = rig.run_all();
   const auto placement = placement_of(rig.scenario(), lives,
@@ -63,7 +63,7 @@ TEST(PlacementOf, shows_both_layouts_with_the_copies_of_each_part_tp2_dp2_to_tp4
   EXPECT_EQ(placement->loaded->layout, "tp4");
 }
 
-TEST(PlacementOf, a_tensor_that_is_wrong_in_the_save_has_the_next_life_as_its_load) {
+TEST(PlacementOf, a_tensor_wrong_in_the_save_has_the_next_life_as_its_load) {
   Rig rig = rig_of("tp2", "tp4");
   std::vector<IncarnationRecord> lives = {rig.run(0)};
   const auto placement =
@@ -90,7 +90,7 @@ TEST(PlacementOf, the_save_is_the_one_that_was_loaded_and_not_the_last) {
   EXPECT_FALSE(placement_of(rig.scenario(), lives, wrong)->saved) << "no life saved step 77";
 }
 
-TEST(PlacementOf, the_save_has_the_boxes_that_were_passed_to_it_even_if_they_are_wrong) {
+TEST(PlacementOf, the_save_has_the_boxes_passed_to_it_even_if_wrong) {
   Rig rig = rig_of("tp2", "tp2");
   auto lives = rig.run_all();
   const WrongTensor wrong{.life = 1, .key = kEmbedding};
@@ -112,7 +112,7 @@ TEST(PlacementOf, a_key_that_no_rank_holds_has_no_placement) {
   EXPECT_FALSE(placement_of(rig.scenario(), lives, {.life = 1, .key = "no.such.key"}));
 }
 
-TEST(PlacementOf, many_boxes_are_counted_and_the_wrong_one_is_among_those_listed) {
+TEST(PlacementOf, many_boxes_are_counted_and_the_wrong_one_is_listed) {
   Rig rig = rig_of("dp72", "tp1");
   std::vector<IncarnationRecord> lives(1);  // the records are not needed
   const std::string key = "optimizer.state.exp_avg." + std::string(kEmbedding);

@@ -63,7 +63,7 @@ TEST(RankJudge, finds_a_common_state_of_a_step_that_nobody_saved__dp2) {
   EXPECT_TRUE(has(said, "the job is at step 9 but no save was made there")) << said;
 }
 
-TEST(RankJudge, finds_an_entry_of_the_common_state_that_is_not_what_was_saved__dp2) {
+TEST(RankJudge, finds_a_changed_entry_of_the_common_state__dp2) {
   const auto said = said_of_common([](Value& common) {
     entry_of(entry_of(common, "opt_param_scheduler"), "max_lr") = Value(7.5);
   });
@@ -91,7 +91,7 @@ TEST(RankJudge, finds_another_kind_of_optimizer_state_than_was_saved__dp2) {
       << said;
 }
 
-TEST(RankJudge, finds_an_object_that_training_does_not_change_and_that_came_back_otherwise__dp2) {
+TEST(RankJudge, finds_a_changed_constant_object__dp2) {
   bool there = false;
   Interference other_buckets;
   other_buckets.state = [&there](GlobalRank /*rank*/, StateDict& loaded) {
@@ -134,7 +134,7 @@ TEST(RankJudge, finds_elements_that_a_load_left_as_they_were__dp2) {
   EXPECT_TRUE(has(said, "before the load, which left it as it was")) << said;
 }
 
-TEST(RankJudge, finds_elements_of_a_step_that_was_trained_during_the_save__dp2) {
+TEST(RankJudge, finds_elements_of_a_step_trained_during_the_save__dp2) {
   Scenario scenario = scenario_of(
       {{"dp2", {TrainAction{1}, SaveAction{.async = true}, TrainAction{1}}}, {"dp2", {}}});
   Rig rig(scenario);

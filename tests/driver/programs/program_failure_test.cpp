@@ -109,7 +109,7 @@ TEST(ProgramFailure, HasItsFieldsInEveryOutput) {
   }
 }
 
-TEST(ProgramRun, FailsWhereAFailureWasExpectedAndIsInconclusiveWhereNothingWasCompared) {
+TEST(ProgramRun, AMissedFailureFailsAndARunThatComparedNothingIsInconclusive) {
   RecordedRun run;
   reports::ScenarioResult result;
   conclude(run.plan, {}, result);

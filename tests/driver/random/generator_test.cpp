@@ -43,7 +43,7 @@ TEST(Generator, every_case_is_what_a_file_could_say) {
   }
 }
 
-TEST(Generator, every_faulty_case_is_what_a_file_could_say_and_all_kinds_come) {
+TEST(Generator, faulty_cases_can_be_written_to_a_file_and_cover_all_kinds) {
   std::set<std::string> kinds;
   std::size_t members = 0;
   for (std::uint64_t n = 0; n < 500; ++n) {
@@ -212,7 +212,7 @@ TEST(Generator, buckets_survive_a_change_of_data_parallelism_alone) {
   }
 }
 
-TEST(Generator, every_size_of_a_layout_changes_in_some_case_and_counts_as_a_change) {
+TEST(Generator, every_size_of_a_layout_changes_in_some_case) {
   std::set<std::string_view> changed;
   for (std::uint64_t n = 0; n < kCases; ++n) {
     const auto lives = scenario_of(n).incarnations;
@@ -246,7 +246,7 @@ TEST(Generator, a_scenario_ends_at_the_first_load_that_must_be_refused) {
   EXPECT_EQ(scenario.expect.refusal, Code::kLayoutMismatch);
 }
 
-TEST(Generator, a_forced_template_is_refused_where_no_rerun_state_of_as_many_ranks_was_saved) {
+TEST(Generator, a_forced_template_needs_a_rerun_state_of_as_many_ranks) {
   IncarnationPlan saved = plan_of("tp2 dp2", "fully_reshardable", {SaveAction{}});
   IncarnationPlan loading = plan_of("dp4", "fully_reshardable");
   EXPECT_EQ(refusal_between(saved, loading), std::nullopt) << "as stored";
@@ -262,7 +262,7 @@ TEST(Generator, a_forced_template_is_refused_where_no_rerun_state_of_as_many_ran
   EXPECT_EQ(refusal_between(saved, loading), refused);
 }
 
-TEST(Generator, a_stage_without_layers_owns_nothing_unless_it_is_first_or_last) {
+TEST(Generator, a_middle_stage_without_layers_owns_nothing) {
   const auto owns = [](const char* layout, const char* model) {
     return every_rank_owns(sim::parse_layout(layout), model);
   };
@@ -369,7 +369,7 @@ TEST(Generator, modules_in_buckets_only_change_their_data_parallelism) {
   EXPECT_GT(buckets, 50U);
 }
 
-TEST(Generator, modules_that_one_side_lacks_are_refused_unless_they_are_named) {
+TEST(Generator, modules_that_one_side_lacks_are_refused_unless_named) {
   const auto two = plan_of({{"a", "tp2"}, {"b", "dp2"}});
   const auto three = plan_of({{"a", "tp2"}, {"c", "dp2"}, {"b", "dp2"}});
   EXPECT_EQ(refusal_between(two, two), std::nullopt);
@@ -388,7 +388,7 @@ TEST(Generator, modules_that_one_side_lacks_are_refused_unless_they_are_named) {
   EXPECT_EQ(refusal_between(two, other)->code, passed_on::kForeignCheckpoint);
 }
 
-TEST(Generator, buckets_of_a_module_survive_a_change_of_its_data_parallelism_wherever_it_stands) {
+TEST(Generator, module_buckets_survive_a_new_place_but_not_a_new_dp) {
   const auto saved = plan_of({{"a", "tp2", {}, "dp_reshardable"}, {"b", "dp2"}});
   EXPECT_EQ(refusal_between(saved, plan_of({{"b", "tp3"}, {"a", "tp2 dp2"}})), std::nullopt);
   EXPECT_EQ(refusal_between(saved, plan_of({{"a", "dp2"}, {"b", "dp2"}})), kBucketsRefused);

@@ -87,7 +87,7 @@ Scenario of_modules() {
   return scenario;
 }
 
-TEST(Shrink, modules_have_simpler_variants_that_could_be_written_in_a_file) {
+TEST(Shrink, modules_have_simpler_variants_that_a_file_can_have) {
   const Scenario scenario = of_modules();
   EXPECT_FALSE(scenario.expect.refusal);
   bool fewer = false;
@@ -194,7 +194,7 @@ TEST(Shrink, a_fault_stays_and_all_else_goes) {
   EXPECT_GT(shrunk, 1U);
 }
 
-TEST(Shrink, keys_of_the_rerun_machine_go_where_they_do_not_matter_and_stay_where_they_do) {
+TEST(Shrink, rerun_keys_are_dropped_unless_they_matter) {
   const auto has_plain_iterators = [](const Scenario& scenario) {
     return std::any_of(scenario.incarnations.begin(), scenario.incarnations.end(),
                        [](const auto& plan) { return plan.iterators == sim::Wrapping::kPlain; });
@@ -247,7 +247,7 @@ reports::ScenarioResult replayed(const std::string& file, const std::string& mut
   return run_scenario(read_scenario(file), LaneKind::kSim, {.mutant = mutant});
 }
 
-TEST(Shrink, a_mutant_is_found_by_random_cases_and_left_as_a_small_file_that_shows_it_again) {
+TEST(Shrink, a_mutant_found_by_random_cases_shrinks_to_a_small_file) {
   const std::vector<MutantRow> rows = {
       {"floor-vs-ceil-chunk", "continuity", 3, 2},
       {"replica-zero-axis/tp", "continuity", 2, 2},

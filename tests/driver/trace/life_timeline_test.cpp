@@ -49,7 +49,7 @@ std::vector<sim::Slice> waits_for_rank_2() {
   return slices;
 }
 
-TEST(LifeTimeline, a_collective_is_one_event_with_all_who_came_and_those_who_did_not) {
+TEST(LifeTimeline, a_collective_is_one_event_with_present_and_missing_ranks) {
   sim::Recording recording{.slices = waits_for_rank_2()};
   const auto timeline = timeline_of(scenario_of_ranks(3), 1, recording);
   EXPECT_EQ(timeline.life, 1U);
@@ -66,7 +66,7 @@ TEST(LifeTimeline, a_collective_is_one_event_with_all_who_came_and_those_who_did
   EXPECT_TRUE(timeline_of(scenario_of_ranks(3), 1, recording).events[0].missing.empty());
 }
 
-TEST(LifeTimeline, calls_to_the_store_on_one_file_are_one_event_and_a_moved_tracker_is_a_commit) {
+TEST(LifeTimeline, store_calls_on_a_file_are_one_event_and_the_tracker_commits) {
   sim::Recording recording;
   for (const auto& [name, path, begin] :
        {std::tuple{"create", "a", 10}, std::tuple{"write", "a", 20}, std::tuple{"write", "a", 30},
@@ -96,7 +96,7 @@ TEST(LifeTimeline, calls_to_the_store_on_one_file_are_one_event_and_a_moved_trac
   }
 }
 
-TEST(LifeTimeline, a_long_life_has_its_last_events_and_a_large_one_the_ranks_that_matter) {
+TEST(LifeTimeline, a_long_life_keeps_its_last_events_and_the_ranks_that_matter) {
   sim::Recording recording{.slices = waits_for_rank_2()};
   for (std::uint64_t i = 0; i < 300; ++i) {
     recording.slices.push_back(slice(SliceKind::kPhase, 3, "plan", i, i + 1));
@@ -130,7 +130,7 @@ reports::Report run_failing(bool timelines, std::uint64_t seed = 1) {
                    [](auto...) {});
 }
 
-TEST(FailureTimelines, a_failed_scenario_gets_one_if_asked_for_and_is_otherwise_the_same) {
+TEST(FailureTimelines, a_failed_scenario_gets_one_on_request_with_the_same_result) {
   const auto plain = run_failing(false);
   const auto with = run_failing(true);
   EXPECT_EQ(with.scenarios[0].verdict, reports::Verdict::kPass);

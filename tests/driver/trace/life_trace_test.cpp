@@ -142,7 +142,7 @@ TEST(LifeTrace, the_process_has_the_life_as_its_name_and_its_tracks_in_order) {
                            "rank 1", "rank 1, background 1", "store"}));
 }
 
-TEST(LifeTrace, slices_nest_and_are_balanced_and_the_life_begins_at_its_time_in_the_trace) {
+TEST(LifeTrace, slices_nest_and_balance_and_the_life_begins_at_its_time) {
   const auto trace = read(recording_of_two_ranks());
   EXPECT_EQ(lines_of(trace, "rank 0 = dp0"),
             (Lines{"101 B commit", "101 B swap_in", "104 E", "104 B barrier", "109 i fault: crash",
@@ -189,7 +189,7 @@ TEST(LifeTrace, slices_tell_what_they_are_about) {
   EXPECT_EQ(categories["killed"], "end");
 }
 
-TEST(LifeTrace, one_flow_connects_the_members_of_a_call_and_a_group_of_one_has_none) {
+TEST(LifeTrace, one_flow_links_the_members_of_a_call_but_not_a_group_of_one) {
   std::map<std::uint64_t, Lines> flows;
   const auto trace = read(recording_of_two_ranks());
   for (const auto& event : trace.events) {

@@ -122,7 +122,7 @@ TEST(ScenarioTrace, a_run_with_a_trace_has_the_event_hashes_of_one_without) {
   }
 }
 
-TEST(ScenarioTrace, equal_runs_have_equal_bytes_also_in_parallel_and_other_seeds_others) {
+TEST(ScenarioTrace, equal_runs_give_equal_bytes_even_in_parallel) {
   EXPECT_GT(traced().bytes.size(), 10'000U);
   EXPECT_TRUE(run_traced(1).bytes == traced().bytes);
   EXPECT_TRUE(run_traced(2).bytes == traced().bytes);
@@ -182,7 +182,7 @@ TEST(ScenarioTrace, the_slices_of_every_track_are_balanced_and_nest) {
   for (const auto& [track, own] : open) EXPECT_TRUE(own.empty()) << trace().tracks.at(track).name;
 }
 
-TEST(ScenarioTrace, a_rank_that_dies_in_a_step_ends_its_slices_there_and_does_nothing_after) {
+TEST(ScenarioTrace, a_rank_that_dies_ends_its_slices_and_records_nothing_more) {
   const std::string life = "crash, life 0: dp3";
   std::uint64_t death = 0;
   std::vector<std::string> names;

@@ -34,7 +34,7 @@ TEST(SliceTracks, slices_that_nest_or_follow_share_the_ranks_own_track) {
             Texts{": commit lock stat swap empty next"});
 }
 
-TEST(SliceTracks, a_slice_that_outlasts_the_one_in_which_it_begins_gets_another_track) {
+TEST(SliceTracks, a_slice_that_outlasts_its_parent_gets_another_track) {
   EXPECT_EQ(texts_of({slice("write 1", 0, 10), slice("write 2", 5, 20), slice("stat", 6, 7),
                       slice("write 3", 8, 30), slice("late", 25, 28)}),
             (Texts{": write 1 stat late", ", overlapping: write 2", ", overlapping 2: write 3"}));

@@ -27,7 +27,7 @@ std::size_t files_in(const TemporaryDirectory& directory) {
   return static_cast<std::size_t>(std::distance(begin, {}));
 }
 
-TEST(TraceFile, scenarios_that_end_in_any_order_stand_in_the_order_of_their_numbers) {
+TEST(TraceFile, scenarios_are_in_order_whichever_ends_first) {
   const TemporaryDirectory directory;
   const std::string path = directory.path() + "/t.pftrace";
   TraceFile file(path);
@@ -41,7 +41,7 @@ TEST(TraceFile, scenarios_that_end_in_any_order_stand_in_the_order_of_their_numb
   EXPECT_EQ(files_in(directory), 1U);
 }
 
-TEST(TraceFile, a_run_that_ends_by_an_error_leaves_the_earlier_trace_and_nothing_else) {
+TEST(TraceFile, an_error_leaves_the_earlier_trace_and_nothing_else) {
   const TemporaryDirectory directory;
   const std::string path = directory.path() + "/t.pftrace";
   std::ofstream(path) << "earlier";

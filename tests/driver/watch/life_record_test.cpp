@@ -54,7 +54,7 @@ TEST(LifeRecord, a_state_that_is_not_light_is_preferred_and_the_end_is_apart) {
   EXPECT_EQ(rank.held_at_end()->names.size(), 1U);
 }
 
-TEST(LifeRecord, a_save_is_complete_by_its_path_and_what_is_unknown_is_not_judged) {
+TEST(LifeRecord, a_save_is_complete_by_path_and_unknown_lines_are_not_judged) {
   const auto rank = parse_recording(kStart + R"({"what":"save","step":3,"path":"./a"})"
                                              "\n"
                                              R"({"what":"save","step":6,"path":"./b"})"

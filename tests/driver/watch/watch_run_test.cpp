@@ -184,7 +184,7 @@ TEST(WatchRun, what_follows_from_a_defect_is_one_line) {
                          "note: loader.position on rank 0: as in a new process"));
 }
 
-TEST(WatchRun, a_save_that_was_cut_before_its_renaming_need_not_be_the_one_to_resume_from) {
+TEST(WatchRun, a_save_killed_before_its_rename_need_not_be_resumed_from) {
   for (const auto& [kill, from, verdict] :
        {std::tuple{6, 3, Verdict::kPass}, std::tuple{3, 0, Verdict::kInconclusive}}) {
     const Desk desk;

@@ -104,7 +104,7 @@ TEST_F(WorkTree, words_that_name_the_user_s_directory_name_the_copy) {
               ElementsAre(there + "/train.py", here + "/a"));
 }
 
-TEST_F(WorkTree, the_hook_is_beside_the_program_in_a_tree_a_tarball_and_an_environment) {
+TEST_F(WorkTree, finds_the_hook_in_a_source_tree_a_tarball_and_a_venv) {
   for (const auto& [program, package] :
        {std::pair{"tree/build/release/reprise", "tree/python/reprise"},
         {"tar/bin/reprise", "tar/python/reprise"},

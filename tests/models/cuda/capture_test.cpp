@@ -104,7 +104,7 @@ TEST_F(WhileTheJobCaptures, its_own_stream_copies_are_refused) {
   expect_refusals(job.ref(), job.ref().handle);
 }
 
-TEST_F(WhileTheJobCaptures, a_stream_that_the_default_stream_waits_for_copies_are_refused) {
+TEST_F(WhileTheJobCaptures, copies_are_refused_on_a_stream_the_default_one_waits_for) {
   // The job computes on the legacy default stream and captures on a blocking one: that of a thread.
   expect_refusals({nullptr, 0}, cudaStreamPerThread);
 }

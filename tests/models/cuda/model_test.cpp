@@ -75,7 +75,7 @@ TEST_F(CudaModel, work_runs_only_when_somebody_waits_for_it) {
   EXPECT_EQ(pinned_[kBytes - 1], std::byte{7});
 }
 
-TEST_F(CudaModel, pinned_memory_is_read_when_the_copy_runs_and_other_memory_at_the_call) {
+TEST_F(CudaModel, pinned_memory_is_read_when_the_copy_runs_and_other_at_call) {
   std::vector<std::byte> plain(kBytes, std::byte{1});
   copy(plain.data(), device_, stream_);
   plain.assign(kBytes, std::byte{2});

@@ -106,7 +106,7 @@ TEST_F(JobsOwnStream, may_be_named_later) {
       << "null is the stream with which the device was made";
 }
 
-TEST_F(JobsOwnStream, that_is_named_later_leaves_collected_copies_to_the_one_before) {
+TEST_F(JobsOwnStream, named_later_leaves_collected_copies_to_the_one_before) {
   constexpr std::int64_t kSmall = 64;  // is collected
   const CudaStream first(0);
   const CudaStream second(0);

@@ -96,7 +96,7 @@ TEST_F(Reuse, of_a_devices_memory_waits_for_its_copies) {
   EXPECT_EQ(faults().size(), 0U);
 }
 
-TEST_F(Reuse, of_memory_for_whose_copies_nobody_waited_is_safe_when_the_device_is_gone) {
+TEST_F(Reuse, of_memory_with_copies_nobody_waited_for_is_safe_at_the_end) {
   Bytes plain(kBytes);
   gather_to(plain.data());
   source_.reset();

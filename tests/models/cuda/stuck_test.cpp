@@ -74,7 +74,7 @@ TEST_F(BehindWorkThatNeverEnds, staging_that_must_be_pinned_ends_with_the_deadli
   let_go();
 }
 
-TEST_F(BehindWorkThatNeverEnds, small_copies_to_memory_that_is_not_pinned_end_with_the_deadline) {
+TEST_F(BehindWorkThatNeverEnds, small_copies_to_pageable_memory_end_at_the_deadline) {
   CudaDevice device("node7", 0, {.deadline_ns = 50'000'000});
   const testing_gpu::OnDevice source(device, Bytes(64, std::byte{7}));
   Bytes plain(64);
@@ -112,7 +112,7 @@ TEST_F(BehindWorkThatNeverEnds, a_large_copy_to_memory_that_is_not_pinned_does_n
   let_go();
 }
 
-TEST_F(BehindWorkThatNeverEnds, a_device_that_was_given_up_frees_nothing_that_copies_still_use) {
+TEST_F(BehindWorkThatNeverEnds, an_abandoned_device_frees_nothing_that_copies_use) {
   CudaStream job(0);
   DeviceMemory source(0, kLarge);
   {

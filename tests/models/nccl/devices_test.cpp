@@ -36,7 +36,7 @@ const Machine kMachines[] = {
     {"shared on one node of two", {"n0", "n0", "n1"}, {{0}, {0}, {2}}, {0, 0, 0}},
 };
 
-TEST(NcclDevices, of_two_machines_of_one_name_are_told_apart_by_when_these_were_started) {
+TEST(NcclDevices, of_two_machines_of_one_name_differ_by_their_boot) {
   const contracts::TemporaryDirectory directory;
   const auto booted = [&](const std::string& id) {
     const std::string file = directory.path() + "/boot_id";

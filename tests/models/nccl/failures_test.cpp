@@ -191,7 +191,7 @@ TEST_F(NcclFailures, of_a_member_to_find_room_leave_the_fabric_whole) {
   EXPECT_THAT(objects, testing::ElementsAre(objects.at(0), objects.at(0))) << "nothing is left";
 }
 
-TEST_F(NcclFailures, of_the_first_member_to_begin_a_group_are_told_by_it_as_what_they_are) {
+TEST_F(NcclFailures, of_the_first_member_to_begin_a_group_are_reported_unchanged) {
   std::size_t seen = 0;
   for (std::uint64_t ahead = 22; ahead < 80; ++ahead) {
     const RanksEnd end = run(3, [ahead](ModelRank& rank, Fabric& fabric) {

@@ -122,7 +122,7 @@ TEST_F(NcclModel, an_operation_moves_bytes_once_both_members_have_come) {
   EXPECT_THAT(faults(), testing::IsEmpty());
 }
 
-TEST_F(NcclModel, what_is_queued_before_an_operation_has_settled_may_run_before_it) {
+TEST_F(NcclModel, work_queued_before_an_operation_has_settled_may_run_first) {
   on_two([](ModelRank& rank, int number) {
     const Member member(rank, 2, 1);
     ASSERT_EQ(member.settled(), ncclSuccess);
@@ -134,7 +134,7 @@ TEST_F(NcclModel, what_is_queued_before_an_operation_has_settled_may_run_before_
   });
 }
 
-TEST_F(NcclModel, nothing_but_a_poll_or_an_abort_is_legal_before_an_operation_has_settled) {
+TEST_F(NcclModel, only_a_poll_or_an_abort_is_legal_before_settling) {
   on_two([](ModelRank& rank, int /*number*/) {
     const Member member(rank, 2, 1);
     EXPECT_EQ(member.broadcast(member.comm), ncclInvalidUsage);
@@ -205,7 +205,7 @@ TEST_F(NcclModel, memory_of_an_operation_must_not_be_freed_and_must_be_there) {
   expect_fault("memory is freed that queued work uses");
 }
 
-TEST_F(NcclModel, an_abort_waits_for_kernels_of_other_communicators_and_holds_the_driver) {
+TEST_F(NcclModel, an_abort_waits_for_other_communicators_and_holds_the_driver) {
   with_a_lost_member([](const Member& /*member*/, ncclComm_t other) { ncclCommAbort(other); });
   expect_fault("deadlock: ncclCommAbort waits for a kernel that waits for a peer");
 }

@@ -131,7 +131,7 @@ TEST(CompareReports, a_scenario_is_slower_by_both_the_ratio_and_the_seconds) {
             "information: slower: one: 0.10 s -> 100.00 s\n");
 }
 
-TEST(CompareReports, a_slower_machine_is_told_once_and_each_scenario_is_held_against_it) {
+TEST(CompareReports, a_slower_machine_is_told_once_and_scenarios_relative_to_it) {
   // Returns a report of 20 scenarios that take the factor times 1, 2, ... 20 seconds.
   const auto takes = [](double factor) {
     Report report = sample_report();
@@ -201,7 +201,7 @@ TEST(CompareReports, a_lane_without_event_hashes_need_not_repeat_its_course) {
                                }});
 }
 
-TEST(CompareReports, every_lane_ends_with_the_same_content_unless_a_save_was_left_to_time) {
+TEST(CompareReports, lanes_must_agree_on_content_unless_a_save_is_left_to_time) {
   const auto other_digest = [](Report& r) { one(r).content_digest = "0"; };
   Report report = sample_report();
   for (auto& result : report.scenarios) result.event_hash.clear();
@@ -241,7 +241,7 @@ TEST(CompareReports, a_failure_that_is_no_longer_run_is_not_mended) {
       << told;
 }
 
-TEST(CompareReports, evidence_that_is_gone_is_worse_and_evidence_that_is_new_is_told) {
+TEST(CompareReports, missing_evidence_is_worse_and_new_evidence_is_told) {
   const std::vector<Row> rows = {
       {"worse: fewer elements: one: 200 -> 199", [](Report& r) { --one(r).ranks[0].elements; }},
       {"worse: fewer tensors and objects: one: 6 -> 5",

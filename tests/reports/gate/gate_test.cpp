@@ -128,7 +128,7 @@ TEST(Gate, what_one_program_with_one_seed_can_not_show) {
   });
 }
 
-TEST(Gate, what_ended_in_a_refusal_has_its_course_though_it_has_no_digest) {
+TEST(Gate, a_refused_life_has_a_course_without_a_digest) {
   Report refused = sample_report();
   first(refused).incarnations[1].outcome = LifeOutcome::kRefused;
   first(refused).incarnations[1].code = "TORN_FILE";
@@ -189,7 +189,7 @@ TEST(Gate, where_a_lane_has_no_event_hashes_its_course_is_left_to_it) {
   EXPECT_TRUE(rule({{.file = "r.json", .report = report}}, baseline).accepted());
 }
 
-TEST(Gate, a_run_with_a_mutant_and_one_that_was_interrupted_show_nothing) {
+TEST(Gate, a_run_with_a_mutant_or_an_interruption_shows_nothing) {
   expect_all_refused({
       {"mutant: the run was made with the mutant stale-plan switched on",
        [](Report& r) { r.mutant = "stale-plan"; }},
@@ -198,7 +198,7 @@ TEST(Gate, a_run_with_a_mutant_and_one_that_was_interrupted_show_nothing) {
   });
 }
 
-TEST(Gate, one_reason_stands_for_all_that_an_interrupted_run_did_not_run) {
+TEST(Gate, all_that_an_interrupted_run_left_out_is_one_reason) {
   Report report = sample_report();
   report.interrupted = true;
   report.verdict = Verdict::kInconclusive;
@@ -473,7 +473,7 @@ TEST(Gate, what_a_command_loads_is_noted_by_nobody) {
   EXPECT_TRUE(ruling.accepted()) << text_of(ruling);
 }
 
-TEST(Gate, a_life_that_a_fault_cut_short_need_compare_nothing_but_must_not_differ) {
+TEST(Gate, a_life_cut_short_may_compare_nothing_but_must_not_differ) {
   const std::string pass = "cut-short: claims pass, but ";
   expect_all_refused({
       {pass + "rank 0 has max_delta nan",
@@ -657,7 +657,7 @@ TEST(Gate, pairs_of_layouts_that_do_not_add_up_to_the_whole) {
 
 // The refusal gives a single reason, which names the commands that produce the missing results. It
 // does not list each mutant.
-TEST(Gate, a_plain_run_is_one_reason_that_names_the_commands_of_a_full_one) {
+TEST(Gate, a_plain_run_is_one_reason_with_the_commands_of_a_full_one) {
   struct Lacking {
     std::string words;
     std::string commands;
@@ -735,7 +735,7 @@ TEST(Gate, a_sample_that_was_run_twice_names_each_scenario_that_is_gone) {
   expect_refused(ruling, "scenarios: 1 run, but the baseline has 3");
 }
 
-TEST(Gate, the_commands_call_the_program_as_the_caller_did_on_the_catalogue_of_the_report) {
+TEST(Gate, commands_call_the_program_and_catalogue_as_the_caller_did) {
   Report report = sample_report();
   report.properties.clear();
   report.mutants.clear();

@@ -94,7 +94,7 @@ TEST(KnownFailures, are_accepted_until_their_last_day_and_listed_each_time) {
                                                        {"expires", "2026-03-31"}}));
 }
 
-TEST(KnownFailures, a_property_is_known_by_its_code_and_in_older_reports_by_its_smallest_case) {
+TEST(KnownFailures, a_property_is_known_by_code_or_formerly_by_its_smallest_case) {
   Report report = failing_report();
   EXPECT_TRUE(rule(report).accepted()) << "its smallest case says HANG";
   report.properties[0].code = "HANG";

@@ -54,11 +54,11 @@ std::string accepted_of(const Report& report) {
   return text_of(accepted_tampers(to_json(report), baseline_of({&earlier, 1}), kSampleCommit));
 }
 
-TEST(Tampers, of_one_value_are_refused_but_for_what_nothing_else_depends_on) {
+TEST(Tampers, of_one_value_are_refused_unless_nothing_depends_on_it) {
   EXPECT_EQ(accepted_of(report_with_checkpoints()), held_by_digest("sim"));
 }
 
-TEST(Tampers, of_a_lane_without_event_hashes_are_refused_but_for_what_time_may_decide) {
+TEST(Tampers, without_event_hashes_are_refused_unless_left_to_time) {
   Report report = sample_report();
   report.lane = ReportLane::kProgram;
   report.matrix.reset();  // what is asked of the lane sim alone is judged alike on all lanes

@@ -29,7 +29,7 @@ std::vector<Refusal> refusals_of(const Report& report, const std::string& baseli
   return judge_gate(submissions, parse_baseline(baseline, "b.json"), {.commit = kCommit}).refusals;
 }
 
-TEST(Version1, lists_of_keys_and_codes_of_a_report_are_read_under_their_names_of_today) {
+TEST(Version1, old_lists_of_keys_and_codes_are_read_under_todays_names) {
   const Report report = parse_report(kept("report"), "r.json");
   const ScenarioResult& result = report.scenarios.at(0);
   EXPECT_EQ(result.ranks[0].not_stored, std::vector<std::string>{"new"});
@@ -47,7 +47,7 @@ TEST(Version1, a_report_is_written_again_as_one_of_today) {
   EXPECT_EQ(to_json(parse_report(text, "r.json")), text);
 }
 
-TEST(Version1, the_gate_holds_a_report_of_today_against_either_kind_of_old_baseline) {
+TEST(Version1, the_gate_compares_a_new_report_with_either_old_baseline) {
   const std::string today = to_json(parse_report(kept("report"), "r.json"));
   const Report report = parse_report(today, "r.json");
   for (const char* kind : {"baseline", "report"}) {

@@ -26,7 +26,7 @@ ScenarioResult pruning_scenario() {
   return result;
 }
 
-TEST(GenerationStrip, names_step_life_and_state_of_each_checkpoint_and_who_loaded_or_skipped_it) {
+TEST(GenerationStrip, names_each_checkpoint_with_step_life_state_and_loads) {
   pugi::xml_document document;
   ASSERT_TRUE(document.load_string(generations_figure(pruning_scenario()).c_str()));
   const auto svg = document.child("figure").child("div").child("svg");

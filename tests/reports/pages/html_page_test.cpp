@@ -231,7 +231,7 @@ TEST(HtmlPage, marks_and_mutants_that_matter_come_first_and_are_flagged) {
   EXPECT_LT(place_of(page, "<td>survivor</td>"), place_of(page, "<td>caught-one</td>"));
 }
 
-TEST(HtmlPage, scenarios_are_folded_by_file_and_files_without_a_pass_are_open) {
+TEST(HtmlPage, scenarios_fold_by_file_and_files_without_a_pass_are_open) {
   Report report = sample_report();
   report.scenarios[1].file = report.scenarios[0].file;
   const std::string page = to_html(report, "");

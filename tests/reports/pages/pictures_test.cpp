@@ -214,7 +214,7 @@ TEST(Pictures, lives_of_a_damaged_report_are_drawn_too) {
   EXPECT_EQ(lives_figure({}), "");
 }
 
-TEST(Pictures, ranks_show_each_kind_of_trouble_and_leave_out_what_is_excused) {
+TEST(Pictures, ranks_show_each_kind_of_failure_and_omit_excused_ones) {
   pugi::xml_document document;
   const auto pictures = pictures_in(document, ranks_figure(failing_scenario("x", Verdict::kFail)));
   ASSERT_EQ(pictures.size(), 1U);
@@ -226,7 +226,7 @@ TEST(Pictures, ranks_show_each_kind_of_trouble_and_leave_out_what_is_excused) {
   EXPECT_EQ(ranks_figure(sample_scenario("good")), "");
 }
 
-TEST(Pictures, wrong_keys_are_drawn_on_each_rank_with_the_number_of_their_code) {
+TEST(Pictures, wrong_keys_are_drawn_per_rank_with_the_number_of_their_code) {
   pugi::xml_document document;
   const std::string figure = wrong_keys_figure(failing_scenario("x", Verdict::kFail));
   const auto pictures = pictures_in(document, figure);

@@ -80,7 +80,7 @@ class PlacementPicture : public testing::Test {
   std::vector<std::string> captions_;
 };
 
-TEST_F(PlacementPicture, has_one_grid_for_the_save_and_one_for_the_load_with_the_ranks_in_words) {
+TEST_F(PlacementPicture, has_a_grid_for_the_save_and_one_for_the_load_with_captions) {
   draw(sample_placement());
   ASSERT_EQ(pictures_.size(), 2U);
   EXPECT_THAT(hints(0, "part"), ElementsAre("ranks 0, 2: [0:3, 0:4]", "ranks 1, 3: [3:6, 0:4]"));
@@ -93,7 +93,7 @@ TEST_F(PlacementPicture, has_one_grid_for_the_save_and_one_for_the_load_with_the
   EXPECT_THAT(captions_[1], HasSubstr("1 more part."));
 }
 
-TEST_F(PlacementPicture, the_wrong_element_has_a_cross_and_its_part_an_outline_on_both_sides) {
+TEST_F(PlacementPicture, the_wrong_element_has_a_cross_and_its_part_outlines_twice) {
   draw(sample_placement());
   EXPECT_THAT(hints(0, "wrong"), ElementsAre("ranks 1, 3: [3:6, 0:4]"));
   EXPECT_THAT(hints(1, "wrong"), ElementsAre("rank 1: [0:6, 1:2]"));
@@ -112,7 +112,7 @@ TEST_F(PlacementPicture, the_wrong_element_has_a_cross_and_its_part_an_outline_o
   EXPECT_LT(y, outline.y + outline.height);
 }
 
-TEST_F(PlacementPicture, without_an_element_the_part_of_the_rank_is_outlined_where_it_was_found) {
+TEST_F(PlacementPicture, without_an_element_the_part_of_the_rank_is_outlined) {
   TensorPlacement placement = sample_placement();
   placement.index.clear();
   draw(placement);

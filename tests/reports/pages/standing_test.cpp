@@ -75,7 +75,7 @@ TEST(Standing, a_problem_is_new_ongoing_or_rare_by_its_strip) {
   for (const auto& [strip, status] : rows) EXPECT_EQ(status_in(strip), status) << strip;
 }
 
-TEST(Standing, resolved_is_what_was_a_problem_when_it_was_last_run_and_passes_now) {
+TEST(Standing, resolved_needs_a_problem_in_the_last_run_and_a_pass_now) {
   const auto reports = reports_of({"FPP", "PFP", "FNP", "PIP", "PPP", "PPF", "FFN", "FF."});
   const Standing standing(reports.back(), past_of(reports));
   std::vector<std::string> resolved;
@@ -98,7 +98,7 @@ TEST(Standing, earlier_reports_are_put_in_order_by_their_start) {
   EXPECT_EQ(standing.reports()[2].file, "this report");
 }
 
-TEST(Standing, properties_mutants_and_claims_that_nothing_supports_have_letters_too) {
+TEST(Standing, properties_mutants_and_unsupported_claims_have_letters) {
   Report report = sample_report();
   report.properties[0].verdict = Verdict::kFail;
   report.mutants[1].caught = false;
@@ -120,7 +120,7 @@ TEST(Standing, properties_mutants_and_claims_that_nothing_supports_have_letters_
               ElementsAre("cut-short", "mutant stale-plan", "one", "property continuity"));
 }
 
-TEST(Standing, the_page_has_status_and_strip_of_each_problem_and_a_section_of_what_was_resolved) {
+TEST(Standing, the_page_has_status_and_strip_of_problems_and_the_resolved) {
   const auto reports = reports_of({"PPF", "FPF", "FFI", "PFP", "FPP"});
   const std::string page = to_html(reports.back(), "", past_of(reports));
   EXPECT_THAT(page, HasSubstr("s-PPF <span class=\"status new\">new</span></h3>"));

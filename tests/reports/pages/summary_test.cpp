@@ -109,7 +109,7 @@ TEST(Annotations, name_file_line_and_title_and_escape_them) {
                            "reprise run x"));
 }
 
-TEST(Annotations, a_file_that_could_not_be_read_is_named_with_the_line_of_its_first_mistake) {
+TEST(Annotations, an_unreadable_file_is_named_with_the_line_of_its_mistake) {
   Report report{.lane = ReportLane::kSim, .verdict = Verdict::kInconclusive, .planned = 2};
   const std::string why = "its file can't be read: ";
   report.scenarios = {{.name = "a", .file = "m/a b.yaml", .code = "USAGE"},

@@ -82,7 +82,7 @@ TEST_F(AtRest, a_flipped_bit_is_flipped_durably_and_back) {
   EXPECT_EQ(code_of([&] { flip_bit(store_, "empty", 0); }), Code::kUsage);
 }
 
-TEST_F(AtRest, every_byte_of_every_file_with_a_bit_flipped_is_refused_or_not_read) {
+TEST_F(AtRest, every_byte_with_a_flipped_bit_is_refused_or_not_read) {
   struct Row {
     FileKind kind;
     std::size_t every;

@@ -43,7 +43,7 @@ std::vector<StoredRecord> three_circles(std::int32_t rank) {
   return wanted;
 }
 
-TEST(ExchangeFaults, whoever_is_lost_costs_the_others_two_deadlines_in_however_many_circles) {
+TEST(ExchangeFaults, a_lost_rank_costs_two_deadlines_in_any_number_of_circles) {
   for (std::int32_t lost = 0; lost < 3; ++lost) {
     const LifeEnd life = exchange_without({lost}, three_circles);
     ASSERT_TRUE(life.faults.front().fired);

@@ -121,7 +121,7 @@ TEST(FaultBook, a_phase_is_entered_and_left_once_whatever_its_steps) {
   }
 }
 
-TEST(FaultBook, a_phase_that_an_error_left_is_over_when_the_next_operation_begins) {
+TEST(FaultBook, a_phase_left_by_an_error_ends_at_the_next_operation) {
   FaultBook book({spec(FaultKind::kCrash, {.phase = "commit", .nth = 1})});
   book.arm(0, kRank);
   book.begins(kRank, "commit", "");
@@ -143,7 +143,7 @@ TEST(FaultBook, a_file_narrows_what_counts) {
   EXPECT_NE(book.strikes(kRank, tracker), nullptr);
 }
 
-TEST(FaultBook, calls_of_the_background_writer_belong_to_write_wherever_the_rank_is) {
+TEST(FaultBook, background_writes_belong_to_write_wherever_the_rank_is) {
   const std::string saving = "run/iter_0000002.saving-0123456789abcdef/__0_0.distcp";
   struct Row {
     PortCall call;
@@ -172,7 +172,7 @@ TEST(FaultBook, calls_of_the_background_writer_belong_to_write_wherever_the_rank
   }
 }
 
-TEST(FaultBook, the_number_of_a_write_does_not_depend_on_when_the_writer_writes) {
+TEST(FaultBook, the_number_of_a_write_is_independent_of_its_time) {
   const PortCall write{CallKind::kWrite, "write",
                        "run/iter_0000002.saving-0123456789abcdef/__0_0.distcp"};
   for (int early = 0; early <= 4; ++early) {

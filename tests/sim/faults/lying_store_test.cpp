@@ -82,7 +82,7 @@ bool is_constant(const std::string& file) {
 
 class LyingStore : public testing::TestWithParam<Checksums> {};
 
-TEST_P(LyingStore, costs_the_new_checkpoint_and_not_the_one_that_retention_would_remove) {
+TEST_P(LyingStore, costs_the_new_checkpoint_but_not_the_one_before) {
   const auto fired =
       each_lie(2, {.keep = 1, .written = GetParam()}, [](FaultKind kind, const Ending& ending) {
         if (kind == FaultKind::kStaleWrite && is_constant(ending.file)) return;

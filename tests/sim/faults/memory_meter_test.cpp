@@ -92,7 +92,7 @@ void scatter(const Ports& ports, ByteSpan from, Bytes& to) {
   ports.device.wait(ports.device.scatter({&copy, 1}));
 }
 
-TEST(MemoryMeter, counts_what_copies_go_through_together_and_of_what_passes_the_largest) {
+TEST(MemoryMeter, counts_concurrent_copies_together_and_the_largest_transfer) {
   Bytes staging(500);
   Bytes target(500);
   const auto part = [&](std::size_t begin, std::size_t size) {
@@ -236,7 +236,7 @@ TEST(MemoryMeter, tells_whether_what_two_ranks_need_was_read_once) {
   EXPECT_EQ(bytes(Reads::kOncePerJob, unshared), bytes(Reads::kByEach, {}));
 }
 
-TEST(MemoryMeter, sees_a_save_that_clones_everything_and_a_load_that_keeps_a_second_copy) {
+TEST(MemoryMeter, sees_a_save_that_clones_all_and_a_load_with_a_second_copy) {
   Policies cloning;
   mutant_named("load-peak/save-clone").apply(cloning);
   Policies keeping;

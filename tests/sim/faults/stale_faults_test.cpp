@@ -55,14 +55,14 @@ std::vector<Seen> seen_with(FaultKind kind) {
   return seen;
 }
 
-TEST(StaleFaults, a_stale_tracker_names_the_checkpoint_before_on_that_rank_alone) {
+TEST(StaleFaults, a_stale_tracker_names_the_old_checkpoint_on_that_rank_only) {
   const auto seen = seen_with(FaultKind::kStaleTracker);
   EXPECT_EQ(seen[0].tracked, Step{2});
   EXPECT_EQ(seen[1].tracked, Step{1});
   for (const auto& rank : seen) EXPECT_TRUE(rank.stands && rank.listed && rank.opens);
 }
 
-TEST(StaleFaults, a_stale_store_has_not_the_newest_checkpoint_either_however_it_is_asked) {
+TEST(StaleFaults, a_stale_store_lacks_the_newest_checkpoint_in_every_call) {
   const auto seen = seen_with(FaultKind::kStaleStore);
   EXPECT_EQ(seen[0].tracked, Step{2});
   EXPECT_TRUE(seen[0].stands && seen[0].listed && seen[0].opens);

@@ -42,7 +42,7 @@ TEST(FiberChooser, without_a_plan_chooses_as_the_stream_says) {
   for (int i = 0; i < 100; ++i) EXPECT_EQ(chooser.choose(runnable), choices.below(3));
 }
 
-TEST(FiberChooser, a_split_keeps_the_course_before_it_and_changes_the_course_after_it) {
+TEST(FiberChooser, a_split_keeps_the_course_before_it_and_changes_the_rest) {
   for (const auto choosing : {Choosing::kUniform, Choosing::kPriority}) {
     SchedulePlan plan{.choosing = choosing};
     const auto whole = course(plan, 1, 4, 50);
@@ -67,7 +67,7 @@ TEST(FiberChooser, by_priority_one_fiber_runs_until_a_priority_falls) {
   EXPECT_GT(seen.size(), 30U);
 }
 
-TEST(FiberChooser, by_priority_finds_an_order_of_two_events_as_often_as_its_bound_says) {
+TEST(FiberChooser, by_priority_finds_an_order_as_often_as_its_bound_says) {
   // Fiber 1 must run between steps 30 and 31 of fiber 0, which uniform choices of equally long
   // fibers rarely leave for so late.
   const auto meets = [](const std::vector<std::size_t>& order) {
@@ -92,7 +92,7 @@ TEST(FiberChooser, by_priority_finds_an_order_of_two_events_as_often_as_its_boun
   EXPECT_LT(uniform, by_priority / 4);
 }
 
-TEST(FiberChooser, by_priority_a_fiber_that_polls_does_not_stop_the_others_for_ever) {
+TEST(FiberChooser, by_priority_a_polling_fiber_does_not_starve_the_others) {
   FiberChooser chooser(Stream(1), {.choosing = Choosing::kPriority});
   const std::vector<std::size_t> runnable = {0, 1};
   std::set<std::size_t> ran;

@@ -14,7 +14,7 @@ struct Exploded {
   std::string whose;
 };
 
-TEST(Fiber, rethrow_after_suspending_in_a_catch_block_delivers_the_fibers_own_exception) {
+TEST(Fiber, rethrow_after_a_suspended_catch_delivers_its_own_exception) {
   std::vector<std::unique_ptr<Fiber>> fibers;
   std::vector<std::string> delivered(3);
   for (std::size_t i = 0; i < 3; ++i) {
@@ -47,7 +47,7 @@ struct CountsUncaught {
   int& count;
 };
 
-TEST(Fiber, suspending_in_a_destructor_during_unwinding_is_not_seen_by_others) {
+TEST(Fiber, suspending_in_a_destructor_hides_the_unwinding_from_others) {
   int inside = -1;
   std::unique_ptr<Fiber> fiber;
   fiber = std::make_unique<Fiber>([&] {

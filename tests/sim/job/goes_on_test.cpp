@@ -123,7 +123,7 @@ TEST(GoesOn, modules_that_are_added_and_dropped_are_as_by_a_store) {
   }
 }
 
-TEST(GoesOn, a_module_that_is_frozen_or_thawed_on_the_way_is_as_by_a_store) {
+TEST(GoesOn, a_module_frozen_or_thawed_on_the_way_goes_on_as_via_a_store) {
   const JobConfig trained = job_of(modules({"a", "lm"}));
   JobConfig frozen = trained;
   frozen.makeup.modules[0].frozen = true;

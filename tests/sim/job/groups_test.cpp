@@ -121,7 +121,7 @@ std::set<std::string> orders_with_other_stages(const std::string& sizes) {
   return orders;
 }
 
-TEST(Groups, the_page_lists_the_orders_that_the_field_refuses_and_that_run_here) {
+TEST(Groups, the_page_lists_the_orders_that_run_only_here) {
   std::ifstream page(REPRISE_SOURCE_DIR "/docs/scenarios.md");
   std::set<std::string> listed;
   const auto orders = all_orders();
@@ -277,7 +277,7 @@ Resolved right_answer(const CheckpointGroups& given, const GroupSet& forbidden, 
   return right;
 }
 
-TEST(GivenGroups, the_pair_and_each_other_group_falls_back_by_itself_or_is_refused_by_name) {
+TEST(GivenGroups, each_group_and_the_pair_falls_back_or_is_refused_by_name) {
   const Layout layout = parse_layout("tp2 dp2");
   const GlobalRank self{1};
   const CheckpointGroups own = groups_of(dense_mesh(layout), expert_mesh(layout), self);
@@ -384,7 +384,7 @@ TEST(GivenGroups, all_ranks_are_told_what_is_wrong_with_them) {
   }
 }
 
-TEST(GivenGroups, the_prefix_stands_before_the_keys_of_random_states_and_finds_them_again) {
+TEST(GivenGroups, the_prefix_precedes_keys_of_random_states_and_finds_them) {
   JobConfig config{.makeup = {.model = "moe-tiny", .layout = parse_layout("tp2 dp2 ep2")},
                    .training = {.seed = 7}};
   config.checkpoint.rng_prefix = "mimo.language.";
@@ -405,7 +405,7 @@ TEST(GivenGroups, the_prefix_stands_before_the_keys_of_random_states_and_finds_t
   }
 }
 
-TEST(ContentMetadata, the_group_is_stripped_before_it_is_written_and_put_back_on_load) {
+TEST(ContentMetadata, the_group_is_stripped_on_save_and_put_back_on_load) {
   const ContentMetadata metadata{Sharding::kDpReshardable, Group(ranks_from({4, 2}))};
   const Value written = stripped(metadata);
   EXPECT_EQ(written, Value(Dict{{"distrib_optim_sharding_type", "dp_reshardable"}}));

@@ -115,7 +115,7 @@ const std::vector<ConfigRow>& rows() {
   return all;
 }
 
-TEST(ModuleConfig, a_table_of_grids_that_make_a_job_and_of_those_that_are_refused_by_name) {
+TEST(ModuleConfig, grids_that_make_a_job_and_those_that_are_refused_by_name) {
   for (const auto& row : rows()) {
     SCOPED_TRACE(row.what);
     const auto error = error_of([&] { check_modules(row.modules, row.world); });
@@ -135,7 +135,7 @@ TEST(ModuleConfig, grids_are_judged_alike_in_whatever_order_the_modules_stand) {
 }
 
 /// Tests two modules, each on any non-empty subset of a world of four ranks.
-TEST(ModuleConfig, two_grids_of_up_to_4_ranks_are_taken_if_disjoint_and_tiling_or_both_whole) {
+TEST(ModuleConfig, two_grids_of_4_ranks_must_tile_the_world_or_both_be_whole) {
   constexpr std::int32_t kWorld = 4;
   const auto subset = [](const std::string& name, unsigned bits) {
     ModuleConfig module{.name = name};
@@ -176,14 +176,14 @@ TEST(ModuleConfig, a_name_is_a_word_that_can_stand_in_a_key) {
 
 // --- ranks --------------------------------------------------------------------------------------
 
-TEST(ModuleConfig, side_by_side_deals_consecutive_ranks_to_modules_that_name_none) {
+TEST(ModuleConfig, side_by_side_deals_consecutive_ranks_to_modules_without_any) {
   const auto dealt = side_by_side({module("a", "tp2"), module("b", "tp2 dp2"), module("c", "tp1")});
   EXPECT_EQ(to_string(dealt), "a: tp2 on 0 1, b: tp2 dp2 on 2 3 4 5, c: tp1 on 6");
   const auto named = side_by_side({module("a", "tp2", {5, 3}), module("b", "tp2")});
   EXPECT_EQ(to_string(named), "a: tp2 on 5 3, b: tp2 on 0 1");
 }
 
-TEST(ModuleConfig, members_of_a_job_are_in_the_layouts_order_or_with_modules_ascending) {
+TEST(ModuleConfig, members_follow_the_layout_or_ascend_if_there_are_modules) {
   const auto members = [](const Modules& modules) { return job_members(modules).members(); };
   EXPECT_EQ(members({module("", "tp2 dp2", {3, 1, 0, 2})}), ranks_of({3, 1, 0, 2}));
   EXPECT_EQ(members({module("", "tp2")}), ranks_of({0, 1}));

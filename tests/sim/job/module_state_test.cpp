@@ -53,7 +53,7 @@ TEST(ModuleState, everything_of_an_entry_becomes_three_objects_of_one_place) {
   EXPECT_TRUE(entry.empty()) << "the empty wrapper must be removed, too";
 }
 
-TEST(ModuleState, the_first_of_a_chain_has_no_suffix_and_the_next_have_their_number) {
+TEST(ModuleState, the_first_of_a_chain_has_no_suffix_and_the_next_a_number) {
   EXPECT_EQ(settings_key("a", 0, "grad_scaler"), "optimizer.mimo.a.grad_scaler");
   EXPECT_EQ(settings_key("a", 1, "grad_scaler"), "optimizer.mimo.a.1.grad_scaler");
   EXPECT_EQ(settings_key("a", 12, "param_groups"), "optimizer.mimo.a.12.param_groups");
@@ -102,7 +102,7 @@ TEST(ModuleState, extracting_twice_is_extracting_once) {
   EXPECT_TRUE(extract_entry(entry, {"a", 0, 0}).empty());
 }
 
-TEST(ModuleState, under_dp_reshardable_groups_and_scaler_are_not_wrapped_a_second_time) {
+TEST(ModuleState, groups_and_scaler_are_wrapped_once_under_dp_reshardable) {
   Dict entry = entry_dict();
   const Value before = entry;
   const std::string prefix = bucket_group_prefix("chained_1.", 3);
@@ -138,7 +138,7 @@ TEST(ModuleState, what_was_distributed_is_restored_alike) {
   EXPECT_EQ(decode_optimizer(restore_entry(NoneType{}, objects), "it"), settings());
 }
 
-TEST(ModuleState, a_wrapper_is_made_where_there_is_none_and_filled_where_there_is_one) {
+TEST(ModuleState, a_missing_wrapper_is_made_and_an_existing_one_filled) {
   const ObjectLeaf groups{.key = "optimizer.mimo.a.param_groups", .value = List{7}};
   struct Row {
     Value before;
@@ -178,7 +178,7 @@ std::vector<std::int32_t> copies_of(const Layout& layout, const std::vector<Glob
   return copies;
 }
 
-TEST(CopyOfModule, in_every_grid_of_tp_pp_dp_cp_of_up_to_8_ranks_each_copy_is_there_once) {
+TEST(CopyOfModule, each_copy_exists_once_in_all_grids_of_up_to_8_ranks) {
   int grids = 0;
   for (std::int32_t tp = 1; tp <= 8; ++tp) {
     for (std::int32_t pp = 1; tp * pp <= 8; ++pp) {

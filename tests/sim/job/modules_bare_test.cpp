@@ -42,7 +42,7 @@ std::vector<std::string> keys_in(const JobConfig& config) {
   return keys;
 }
 
-TEST(BareKeys, say_by_the_models_own_names_whose_they_are_and_have_no_prefix_anywhere) {
+TEST(BareKeys, name_their_module_by_the_models_own_names_without_a_prefix) {
   for (const std::string sharding : {"fully_reshardable", "fsdp_dtensor", kBuckets}) {
     SCOPED_TRACE(sharding);
     const std::vector<ModuleConfig> modules = {eyes("tp2"), language("tp2 ep2 dp2", sharding)};
@@ -100,7 +100,7 @@ TEST(BareKeys, and_prefixed_ones_are_read_by_jobs_that_write_either) {
   }
 }
 
-TEST(BareKeys, beside_prefixed_ones_are_refused_with_one_of_each_on_all_ranks) {
+TEST(BareKeys, beside_prefixed_ones_are_refused_with_examples_on_all_ranks) {
   SimStore store;
   const JobConfig config = job_of({eyes("tp2"), language("tp2 ep2 dp2")});
   saved_on(store, written(KeyForm::kMixed, config), 1);

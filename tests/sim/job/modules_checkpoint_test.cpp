@@ -84,7 +84,7 @@ TEST(ModulesCheckpoint, a_load_under_other_grids_goes_on_as_if_nothing_had_happe
   }
 }
 
-TEST(ModulesCheckpoint, rows_that_pad_a_vocabulary_are_zeros_after_a_load_under_another_tp) {
+TEST(ModulesCheckpoint, padding_of_a_vocabulary_is_zero_after_a_load_under_other_tp) {
   SimStore store;
   saved_on(store, job_of({module_on("lm", "language-tiny", "tp2")}), 2);
   const Life now =

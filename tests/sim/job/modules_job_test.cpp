@@ -47,7 +47,7 @@ std::vector<ModuleConfig> on_one_rank() {
   return {module_on("eyes", "audio-tiny", "tp1", {0}), module_on("lm", "hybrid-tiny", "tp1", {0})};
 }
 
-TEST(ModulesJob, state_and_records_are_the_same_bits_wherever_two_modules_stand) {
+TEST(ModulesJob, state_and_records_are_equal_wherever_two_modules_are_placed) {
   JobConfig alone = job_of(on_one_rank());
   alone.training.clip_grad = 1;
   const Life one = trained_on(alone, kSteps);
@@ -64,7 +64,7 @@ TEST(ModulesJob, state_and_records_are_the_same_bits_wherever_two_modules_stand)
   }
 }
 
-TEST(ModulesJob, three_modules_with_experts_train_the_same_bits_side_by_side_and_on_one_rank) {
+TEST(ModulesJob, three_modules_with_experts_train_alike_on_many_ranks_and_one) {
   const auto modules = [](const char* a, const char* b, const char* c, bool together) {
     const std::vector<std::int32_t> ranks = together ? std::vector{0} : std::vector<std::int32_t>{};
     return job_of({module_on("a", "vision-tiny", a, ranks), module_on("b", "audio-tiny", b, ranks),
@@ -79,7 +79,7 @@ TEST(ModulesJob, three_modules_with_experts_train_the_same_bits_side_by_side_and
       << "a chain of two";
 }
 
-TEST(ModulesJob, a_record_tells_the_norm_of_all_modules_and_each_ones_scale_by_name) {
+TEST(ModulesJob, a_record_has_the_norm_of_all_modules_and_each_ones_scale) {
   auto modules = on_one_rank();
   modules[0].loss_scale.scale = 256;
   modules[1].loss_scale.scale = 1024;
@@ -91,7 +91,7 @@ TEST(ModulesJob, a_record_tells_the_norm_of_all_modules_and_each_ones_scale_by_n
   EXPECT_EQ(trained_on(job_of(modules), 1).records.front(), records);
 }
 
-TEST(ModulesJob, each_modules_gradients_count_in_the_norm_and_a_frozen_ones_do_not) {
+TEST(ModulesJob, the_norm_counts_all_modules_gradients_but_frozen_ones) {
   const auto norm_of = [](bool a, bool b) {
     auto modules = on_one_rank();
     modules[0].frozen = a;
@@ -211,7 +211,7 @@ std::vector<ModuleConfig> one_overflows(bool first) {
   return modules;
 }
 
-TEST(ModulesJob, an_overflow_in_one_module_skips_all_updates_and_halves_that_ones_scale_alone) {
+TEST(ModulesJob, an_overflow_skips_all_updates_and_halves_only_its_own_scale) {
   for (const bool first : {true, false}) {
     const JobConfig config = job_of(one_overflows(first));
     const Life before = trained_on(config, 0);
@@ -241,7 +241,7 @@ TEST(ModulesJob, an_overflow_in_one_module_skips_all_updates_and_halves_that_one
   }
 }
 
-TEST(ModulesJob, the_step_after_an_overflow_updates_all_modules_with_the_rate_that_was_due) {
+TEST(ModulesJob, the_step_after_an_overflow_updates_all_at_the_rate_now_due) {
   const JobConfig config = job_of(one_overflows(true));
   const Life life = trained_on(config, 2);
   const auto& records = life.records.front();
@@ -341,7 +341,7 @@ TEST(ModulesJob, padding_adds_nothing_to_loss_norm_or_zeros) {
 
 std::set<std::string> leaf_layers;  // leaf layers that were called
 
-TEST(ModulesJob, layers_that_make_their_own_part_are_called_with_the_groups_of_their_module) {
+TEST(ModulesJob, leaf_layers_are_called_with_the_groups_of_their_module) {
   leaf_layers.clear();
   JobPolicy policy;
   policy.module.leaf_layer = [](const LeafLayer& layer) {

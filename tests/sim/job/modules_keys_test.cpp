@@ -103,7 +103,7 @@ TEST(ModulesKeys, objects_have_the_keys_of_the_field_prefixed_and_bare) {
   }
 }
 
-TEST(ModulesKeys, under_dp_reshardable_groups_and_scaler_are_of_the_distributed_optimizers) {
+TEST(ModulesKeys, groups_and_scaler_are_of_the_distributed_optimizers) {
   std::vector<std::string> right = kRandom;
   const auto add = [&right](const std::string& prefix, int groups) {
     for (int g = 0; g < groups; ++g) {
@@ -172,7 +172,7 @@ TEST(ModulesKeys, each_object_has_one_main_copy_under_every_grid) {
   }
 }
 
-TEST(ModulesKeys, random_states_are_copied_by_the_ranks_of_dp_x_cp_of_their_module) {
+TEST(ModulesKeys, random_states_are_copied_along_dp_and_cp_of_their_module) {
   SimStore store;
   const Life life = live_on(
       store, job_of({module_on("a", "audio-tiny", "tp2"), module_on("b", "audio-tiny", "cp2 dp2")}),
@@ -220,7 +220,7 @@ TEST(ModulesKeys, padding_is_told_of_a_modules_buckets_by_their_prefixed_keys) {
 
 // --- the common state ---------------------------------------------------------------------------
 
-TEST(ModulesKeys, the_common_state_is_the_same_on_all_ranks_and_without_any_optimizer) {
+TEST(ModulesKeys, the_common_state_is_equal_on_all_ranks_without_optimizers) {
   for (const auto* sharding : {"fully_reshardable", "dp_reshardable"}) {
     SimStore store;
     const Life life = live_on(

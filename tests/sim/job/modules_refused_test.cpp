@@ -116,7 +116,7 @@ TEST(ModulesRefused, a_table_of_loads_that_are_refused_alike_on_all_ranks) {
   }
 }
 
-TEST(ModulesRefused, a_stored_vocabulary_that_is_shorter_than_the_words_is_refused) {
+TEST(ModulesRefused, a_stored_vocabulary_shorter_than_the_words_is_refused) {
   static std::int64_t rows = 0;
   JobPolicy policy;  // shortens tensors of 65 rows to `rows` rows before a save
   policy.saved = [](StateDict state) {
@@ -160,7 +160,7 @@ Value& entry_in(Value& root, const std::vector<std::string>& keys) {
   return *value;
 }
 
-TEST(ModulesRefused, what_the_common_state_says_of_shardings_is_read_and_held_against_itself) {
+TEST(ModulesRefused, shardings_in_the_common_state_are_read_and_cross_checked) {
   struct Row {
     std::string what;
     std::vector<std::string> entry;
@@ -215,7 +215,7 @@ TEST(ModulesRefused, what_the_common_state_says_of_shardings_is_read_and_held_ag
   }
 }
 
-TEST(ModulesRefused, a_rank_whose_idea_of_a_modules_group_is_another_is_refused_by_all) {
+TEST(ModulesRefused, a_rank_with_another_idea_of_a_modules_group_fails_all) {
   const JobConfig config =
       job_of({module_on("a", "audio-tiny", "tp2"), module_on("b", "audio-tiny", "tp2 dp2")});
   for (std::int32_t odd = 0; odd < 6; ++odd) {

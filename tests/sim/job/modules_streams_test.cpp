@@ -58,7 +58,7 @@ JobConfig by_dp(const char* a, const char* b) {
   return config;
 }
 
-TEST(ModulesStreams, streams_that_differ_by_dp_are_saved_as_the_list_of_all_dp_ranks) {
+TEST(ModulesStreams, streams_that_differ_by_dp_are_a_list_of_all_dp_ranks) {
   SimStore store;
   const Life life = live_on(
       store, by_dp("tp2", "cp2 dp2"), [](const Seat& seat) { seat.train(1); }, handed_over);
@@ -85,7 +85,7 @@ TEST(ModulesStreams, each_dp_rank_takes_its_own_stream_again) {
   EXPECT_EQ(streams_of(store, fresh, 0, true), saved);
 }
 
-TEST(ModulesStreams, streams_that_differ_by_dp_begin_anew_under_another_dp_and_it_is_said) {
+TEST(ModulesStreams, streams_that_differ_by_dp_begin_anew_under_another_dp) {
   SimStore store;
   const auto saved = streams_of(store, by_dp("dp2", "tp2"), 3, false);
   std::vector<std::string> notes;
@@ -100,7 +100,7 @@ TEST(ModulesStreams, streams_that_differ_by_dp_begin_anew_under_another_dp_and_i
   EXPECT_THAT(notes[0], HasSubstr("start anew"));
 }
 
-TEST(ModulesStreams, streams_come_back_of_modules_whose_tp_and_pp_stayed_and_of_them_alone) {
+TEST(ModulesStreams, streams_come_back_only_in_modules_with_the_same_tp_and_pp) {
   const auto modules = [](const char* a, const char* b) {
     return job_of({module_on("a", "audio-tiny", a), module_on("b", "audio-tiny", b)});
   };

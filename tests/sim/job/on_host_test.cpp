@@ -16,7 +16,7 @@ TensorLeaf leaf_in(const Array<float>& array) {
           .data = array.address_of(0)};
 }
 
-TEST(OnHost, of_a_device_it_is_a_copy_of_what_the_pieces_name_wherever_that_stands) {
+TEST(OnHost, copies_what_the_pieces_name_from_anywhere_on_a_device) {
   contracts::GuardedProcessor guarded;
   Array<float> device(guarded, 20);
   Array<float> host(host_processor(), 20);

@@ -113,7 +113,7 @@ TEST(OptimizerEntry, a_missing_wrapper_is_said_to_be_one) {
   EXPECT_THAT(error->message(), HasSubstr("module vision's optimizer 1['optimizer']"));
 }
 
-TEST(OptimizerEntry, each_part_that_is_missing_or_of_another_type_is_refused_by_its_path) {
+TEST(OptimizerEntry, each_missing_or_mistyped_part_is_refused_by_its_path) {
   const auto refused = [](Value& value, const std::string& path) {
     const auto error = error_of([&] { decode_optimizer(value, "it"); });
     ASSERT_TRUE(error.has_value()) << path;
@@ -155,7 +155,7 @@ GroupSettings group(double wd_mult, double lr_mult, bool of_experts, double lr,
           .params = std::move(params)};
 }
 
-TEST(GroupMatch, each_of_24_orders_gives_the_stored_settings_with_the_jobs_own_params) {
+TEST(GroupMatch, all_24_orders_give_stored_settings_with_the_jobs_own_params) {
   const std::vector<GroupSettings> own = {group(1, 1, false, 0, {0}), group(0, 1, false, 0, {1, 4}),
                                           group(1, 2, false, 0, {2}), group(1, 1, true, 0, {3})};
   std::vector<GroupSettings> stored = {group(1, 1, false, 10, {9}), group(0, 1, false, 20),

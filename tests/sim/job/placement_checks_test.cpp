@@ -45,7 +45,7 @@ TEST(PlacementChecks, Wrapping_ShardsOfTheRunGoBehindThoseOfTheCheckpoint) {
   EXPECT_EQ(wrapped(experts, *stacked), Placement({{"ep", 0}, {"etp", 1}, {"edp_shard", 0}}));
 }
 
-TEST(PlacementChecks, Wrapping_WhatTheCheckpointOnlyCopiesKeepsItsOwnMeshAndPlacement) {
+TEST(PlacementChecks, Wrapping_WhatTheCheckpointCopiesKeepsItsMeshAndPlacement) {
   for (const char* layout : {"tp2 dp2", "tp2 ep2 dp2", "tp2 dp4 dp_replicate2", "pp2 tp2 dp2"}) {
     SCOPED_TRACE(layout);
     const Family dense = family_on("moe-tiny", layout, 0);
@@ -65,7 +65,7 @@ TEST(PlacementChecks, Wrapping_WhatTheCheckpointOnlyCopiesKeepsItsOwnMeshAndPlac
   }
 }
 
-TEST(PlacementChecks, MultiAxisShapeExpansion_TheGlobalShapeIsThatOfAllAxesTogether) {
+TEST(PlacementChecks, MultiAxisShapeExpansion_TheGlobalShapeCoversAllAxes) {
   struct Row {
     const char* layout;
     MeshKind kind;
@@ -100,7 +100,7 @@ TEST(PlacementChecks, MultiAxisShapeExpansion_TheGlobalShapeIsThatOfAllAxesToget
   }
 }
 
-TEST(PlacementChecks, Unsharded_OneRankHoldsEachTensorWholeByPlacementsThatCutNothing) {
+TEST(PlacementChecks, Unsharded_OneRankHoldsEachTensorWhole) {
   for (const char* model : {"gpt-tiny", "moe-tiny", "moe-tiny-experts"}) {
     for (const auto kind : kinds_of(model_named(model))) {
       const Family family = family_on(model, "tp1", 0, kind);
@@ -178,7 +178,7 @@ TEST(PlacementChecks, EmptyLocalSave_RanksWithoutRowsSaveAndTheTensorIsWhole) {
   EXPECT_EQ(elements, 12) << "no chunk may be missing or written twice";
 }
 
-TEST(PlacementChecks, EmptyCopyNoOp_ALoadIntoNothingReadsNothingAndLeavesMemoryAsItIs) {
+TEST(PlacementChecks, EmptyCopyNoOp_ALoadIntoNothingReadsAndChangesNothing) {
   EmptyRanks ranks;
   ranks.save();
   ranks.run([](TrainingJob& job, Ports& ports) {

@@ -37,7 +37,7 @@ TEST(RerunJob, DisabledItLeavesNoTraceInACheckpoint) {
   EXPECT_EQ(live(other_format, 2).saved.common.find("rerun_state_machine"), nullptr);
 }
 
-TEST(RerunJob, AForcedTemplateAsksWhateverTheModeTheFormatAndTheCheckpointAre) {
+TEST(RerunJob, AForcedTemplateAsksUnderEveryModeFormatAndCheckpoint) {
   const Life emitting = live({}, 2);
   const Life silent = live({.mode = RerunMode::kDisabled}, 2);
   const auto asks = [](const Life& saved, Setting reader) {
@@ -89,7 +89,7 @@ TEST(DataIterator, APlainOneGivesTheSameBatchesAndRefusesToGiveThemAgain) {
   }
 }
 
-TEST(RerunJob, AResultThatIsNotReproducedAndNotFatalIsRunAgainAndTrainingComesOutTheSame) {
+TEST(RerunJob, AnUnreproducedHarmlessResultIsRerunAndTrainingIsUnchanged) {
   for (std::int32_t rank = 0; rank < 4; ++rank) {
     SCOPED_TRACE(rank);
     Setting setting = with({Wrong::kInInitialRun, rank, 1e12});

@@ -96,7 +96,7 @@ TEST(RerunState, VotesAreJoinedOneByOne) {
 
 // --- decisions -----------------------------------------------------------------------------------
 
-TEST(RerunPolicy, InPlaceContinueBeatsCheckpointAndFromACheckpointRestartBeatsContinue) {
+TEST(RerunPolicy, ContinueBeatsCheckpointInPlaceAndRestartBeatsContinueAfterIt) {
   const auto mode = RerunMode::kValidateResults;
   EXPECT_EQ(
       end_of_run(RerunState::kRerunningInPlace, mode, {Vote::kContinue, Vote::kCheckpoint}).next,

@@ -324,7 +324,7 @@ std::vector<std::string> life_on(const Placed& placed, GlobalState& saved) {
   return log;
 }
 
-TEST(RerunRestart, OnRanksWithGapsTheLogNamesProcessesAndEachPlaceFindsItsOwnFault) {
+TEST(RerunRestart, OnRanksWithGapsTheLogNamesProcessesAndEachFindsItsFault) {
   GlobalState saved;
   const auto fault = life_on({{{2}, {3}, {6}, {7}}, "first"}, saved);
   ASSERT_EQ(fault.size(), 2U);
@@ -339,7 +339,7 @@ TEST(RerunRestart, OnRanksWithGapsTheLogNamesProcessesAndEachPlaceFindsItsOwnFau
   EXPECT_NE(moved[1].find(" rank=1 iteration=2 status=second_rerun_not_rep"), std::string::npos);
 }
 
-TEST(RerunRestart, AResultThatIsCorrectAfterAllMakesAnIterationToSkipWhichStillTakesItsSamples) {
+TEST(RerunRestart, AResultFoundCorrectSkipsAnIterationThatStillTakesItsSamples) {
   Setting setting = with({Wrong::kEverywhere});
   const Life fault = live(setting, 5);
   std::vector<std::string> log = fault.log();

@@ -70,7 +70,7 @@ TEST(SaveParts, what_is_left_out_is_in_no_leaf_and_the_common_state_says_so) {
   }
 }
 
-TEST(SaveParts, weights_alone_give_masters_and_a_fresh_optimizer_under_any_layout) {
+TEST(SaveParts, weights_alone_give_masters_and_a_new_optimizer_in_any_layout) {
   for (const char* sharding : kShardings) {
     const GlobalState saved =
         saved_state(config_of(sharding, "tp2 dp2"), {.optimizer = false, .random = false});

@@ -70,7 +70,7 @@ std::vector<TestModule> colocated_modules() {
           {ranks, false, 32, {0, 12 * kUnit, 0}, {60, 0, 40}}};
 }
 
-TEST(StepAgreement, statistics_are_the_sum_within_a_module_and_known_to_the_whole_world) {
+TEST(StepAgreement, statistics_are_summed_per_module_and_known_to_all_ranks) {
   struct Row {
     std::int32_t world;
     std::vector<TestModule> modules;
@@ -140,7 +140,7 @@ TEST(StepAgreement, found_inf_on_one_rank_of_a_module_is_enough) {
   }
 }
 
-TEST(StepAgreement, a_rank_that_has_no_part_in_any_module_takes_part_and_learns_the_same) {
+TEST(StepAgreement, a_rank_without_modules_takes_part_and_learns_the_same) {
   const auto all = agreed(8, side_by_side_modules());  // ranks 6 and 7 have no module
   for (const auto& step : all) {
     EXPECT_EQ(step.gradient_norm(), 5);
@@ -167,7 +167,7 @@ TEST(StepAgreement, the_order_of_modules_changes_no_bit_of_the_norm) {
   } while (std::next_permutation(order.begin(), order.end()));
 }
 
-TEST(StepAgreement, the_norm_is_the_root_of_the_sum_and_not_the_sum_of_roots_or_the_largest) {
+TEST(StepAgreement, the_norm_is_the_root_of_the_sum_and_not_a_sum_of_roots) {
   StepAgreement step;
   step.modules.resize(2);
   step.modules[0].squares = 9 * kUnit;

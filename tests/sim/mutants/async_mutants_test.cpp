@@ -185,7 +185,7 @@ std::string text_of(const std::map<std::string, std::string>& found) {
   return text;
 }
 
-TEST(AsyncMutants, each_is_caught_where_its_needs_are_met_and_unseen_where_they_are_not) {
+TEST(AsyncMutants, each_is_caught_where_its_needs_are_met_and_only_there) {
   for (const auto& row : kRows) {
     SCOPED_TRACE(row.mutant);
     const auto without = Lives(row.shown, {}).run();

@@ -155,7 +155,7 @@ TEST(CacheMutants, are_caught_as_they_say_where_they_show_and_nowhere_else) {
 
 /// Two independent checks detect a plan that was made for another structure. Each check works even
 /// if the other is disabled.
-TEST(CacheMutants, a_stale_plan_is_refused_by_the_signature_and_by_what_it_has_no_place_for) {
+TEST(CacheMutants, a_stale_plan_is_refused_by_signature_and_by_what_it_lacks) {
   for (const bool signature : {true, false}) {
     Policies policies;
     mutant_named("rerun-stale-plan/no-signature").apply(policies);

@@ -148,7 +148,7 @@ TEST(Claims, name_what_there_is_and_leave_no_mutant_out) {
   for (const auto& flaw : flaws_in(page, tests_of_the_tree())) ADD_FAILURE() << flaw;
 }
 
-TEST(Claims, a_name_of_nothing_and_a_mutant_that_nothing_on_the_line_catches_are_seen) {
+TEST(Claims, unknown_names_and_mutants_that_no_row_catches_are_seen) {
   const auto tests = tests_of_the_tree();
   const auto flaws_of = [&](const std::string& row) {
     auto flaws = flaws_in("| claim | shown by | mutants |\n|---|---|---|\n" + row, tests);

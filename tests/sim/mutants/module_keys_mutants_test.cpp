@@ -9,7 +9,7 @@
 namespace reprise::sim {
 namespace {
 
-TEST(BareKeys, are_missed_by_loads_that_look_for_their_own_form_or_for_settings_alone) {
+TEST(BareKeys, are_missed_by_loads_that_expect_prefixes_or_only_settings) {
   for (const char* mutant : {"mimo-bare-keys", "mimo-bare-keys/settings-alone"}) {
     SimStore store;
     const JobConfig config = job_of({module_on("eyes", "audio-tiny", "tp2"),

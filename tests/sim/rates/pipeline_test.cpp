@@ -211,7 +211,7 @@ class SavePipeline : public testing::TestWithParam<Speeds> {
   double slot() const { return std::max(ns(kBatch, GetParam().bus), ns(kBatch, GetParam().store)); }
 };
 
-TEST_P(SavePipeline, with_room_for_all_the_job_goes_on_once_its_state_has_passed_the_bus) {
+TEST_P(SavePipeline, with_enough_staging_the_job_waits_only_for_the_bus) {
   for (std::uint64_t seed = 0; seed < 2; ++seed) {
     const Times times = save(seed, 8 * kMiB);
     EXPECT_GE(times.begin, bus());
@@ -221,7 +221,7 @@ TEST_P(SavePipeline, with_room_for_all_the_job_goes_on_once_its_state_has_passed
   }
 }
 
-TEST_P(SavePipeline, that_returns_when_its_copies_are_queued_lets_the_job_go_on_at_once) {
+TEST_P(SavePipeline, that_returns_when_queued_lets_the_job_go_on_at_once) {
   for (std::uint64_t seed = 0; seed < 2; ++seed) {
     const Times times = save(seed, 8 * kMiB, BeginReturns::kWhenQueued);
     EXPECT_LE(times.begin, bus() * (kTolerance - 1));
@@ -231,7 +231,7 @@ TEST_P(SavePipeline, that_returns_when_its_copies_are_queued_lets_the_job_go_on_
   }
 }
 
-TEST_P(SavePipeline, with_short_staging_the_job_waits_for_the_slower_of_bus_and_store) {
+TEST_P(SavePipeline, with_short_staging_the_job_waits_for_the_slower_of_the_two) {
   constexpr std::uint64_t kStaging = 512 * kKiB;
   const double left = ns(kShape.bytes() - kStaging, GetParam().store);
   for (std::uint64_t seed = 0; seed < 2; ++seed) {

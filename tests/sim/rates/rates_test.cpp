@@ -58,7 +58,7 @@ struct BigCopy {
   }
 };
 
-TEST(Rates, a_resource_serves_one_request_after_another_and_hides_the_latency_of_those_that_wait) {
+TEST(Rates, a_resource_serves_requests_in_turn_and_hides_their_latency) {
   Resource resource({.mb_per_s = 10, .latency_ns = 5});
   const Transfer first = resource.take(100, 1);
   EXPECT_EQ(first.begin_ns, 105U);
@@ -70,7 +70,7 @@ TEST(Rates, a_resource_serves_one_request_after_another_and_hides_the_latency_of
   EXPECT_EQ(Resource({.mb_per_s = 3}).take(0, 1).end_ns, 334U) << "rounds up";
 }
 
-TEST(Rates, a_read_takes_latency_and_bytes_and_a_write_has_rates_of_its_own) {
+TEST(Rates, a_read_takes_latency_and_bytes_and_a_write_its_own_rates) {
   SimStore store;
   put_file(store);
   const Rates rates = {.store_read = {.mb_per_s = 10, .latency_ns = kMs},
@@ -117,7 +117,7 @@ TEST(Rates, reads_in_the_background_hide_their_latency) {
       });
 }
 
-TEST(Rates, copies_pass_the_bus_in_order_and_a_wait_takes_until_its_copy_has_passed) {
+TEST(Rates, copies_pass_the_bus_in_order_and_a_wait_ends_with_its_copy) {
   SimStore store;
   run({.rates = {.bus = {.mb_per_s = 10}}}, store, [](World& world, Ports& ports, GlobalRank) {
     std::vector<BigCopy> up(3);
@@ -176,7 +176,7 @@ TEST(Rates, ranks_with_one_device_share_its_bus) {
   EXPECT_THAT(times[2], takes_ns(10 * kMs));
 }
 
-TEST(Rates, a_collective_call_takes_until_each_link_has_carried_what_comes_or_goes) {
+TEST(Rates, a_collective_takes_until_each_link_has_carried_its_bytes) {
   SimStore store;
   run({.world_size = 4, .rates = {.fabric = {.mb_per_s = 10, .latency_ns = kMs}}}, store,
       [](World& world, Ports& ports, GlobalRank) {
@@ -253,7 +253,7 @@ TEST(Rates, without_rates_nothing_takes_time_but_switches) {
   EXPECT_LT(result.duration_ns, kMs);
 }
 
-TEST(Rates, a_recording_shows_when_copies_pass_the_bus_and_how_long_a_read_takes) {
+TEST(Rates, a_recording_shows_when_copies_pass_and_how_long_reads_take) {
   Recorder recorder;
   mixed(1, kMixed, &recorder);
   const Recording recording = recorder.take();

@@ -90,7 +90,7 @@ class SavingRank {
   std::vector<std::shared_ptr<MemoryMeter>> meters_;  ///< kept until all background work is done
 };
 
-TEST(SharedPorts, faults_and_meters_are_used_by_the_job_and_its_background_at_once__2_ranks) {
+TEST(SharedPorts, the_job_and_its_background_share_faults_and_meters__2_ranks) {
   for (const std::size_t in_flight : {1, 3}) {
     const TemporaryDirectory directory;
     FaultBook book({{.kind = FaultKind::kWriteError,
@@ -120,7 +120,7 @@ class FarDevice final : public Device {
   HostDevice host_{"far", 0};
 };
 
-TEST(SharedPorts, a_load_reads_in_several_threads_and_ahead_of_its_rounds__2_ranks) {
+TEST(SharedPorts, a_load_reads_in_threads_and_ahead_of_its_rounds__2_ranks) {
   const TemporaryDirectory directory;
   const auto job_on = [](const Ports& ports) {
     return std::make_unique<testing_job::RankState>(

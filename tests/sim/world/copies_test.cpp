@@ -50,7 +50,7 @@ TensorPart part_of(Dims offset, std::vector<float>& memory) {
 
 /// FSDP over ranks {0, 2} and {1, 3} of a tensor that tensor parallelism does not split: ranks 0
 /// and 1 hold the first half, 2 and 3 the second. No rank can tell the number of its copy.
-TEST_F(Copies, equal_boxes_without_numbers_are_written_once_and_spread_over_their_holders) {
+TEST_F(Copies, equal_boxes_are_written_once_and_spread_over_their_holders) {
   const auto half = [](std::int32_t rank) { return Dims{rank / 2 * 3}; };
   const auto done = run(4, [&](Job& job, std::int32_t rank) {
     State state;
@@ -117,7 +117,7 @@ TEST_F(Copies, bytes_are_written_once_and_each_rank_gets_its_own) {
   EXPECT_EQ(stored().catalog.objects.size(), 4U);
 }
 
-TEST_F(Copies, a_key_that_is_a_tensor_here_and_bytes_there_is_refused_on_all_ranks) {
+TEST_F(Copies, a_key_of_a_tensor_here_and_bytes_there_fails_all_ranks) {
   const auto done = run(2, [&](Job& job, std::int32_t rank) {
     std::vector<float> memory(2, 1);
     const TensorPart part = part_of({0}, memory);

@@ -303,7 +303,7 @@ void expect_one_whole_checkpoint(const History& history, const Outcomes& outcome
 constexpr std::array kStores = {StoreCapabilities{.exchange = true},
                                 StoreCapabilities{.exchange = false}};
 
-TEST(CrashStates, every_subset_that_survives_leaves_one_whole_checkpoint__1_and_2_ranks) {
+TEST(CrashStates, every_surviving_subset_leaves_one_whole__1_and_2_ranks) {
   std::size_t distinct = 0;
   for (const History& history : histories()) {
     for (const StoreCapabilities& kind : kStores) {
@@ -324,7 +324,7 @@ TEST(CrashStates, every_subset_that_survives_leaves_one_whole_checkpoint__1_and_
   EXPECT_GT(distinct, 1000U);
 }
 
-TEST(CrashStates, every_pruned_state_leaves_one_whole_checkpoint__3_and_4_ranks) {
+TEST(CrashStates, every_pruned_state_leaves_one_whole__3_and_4_ranks) {
   std::size_t distinct = 0;
   for (const History& history : histories()) {
     for (const StoreCapabilities& kind : kStores) {
@@ -357,14 +357,14 @@ TEST(CrashStates, a_directory_that_becomes_visible_unsynced_is_seen__3_ranks) {
   EXPECT_GT(outcomes.all.size(), 2U) << "some state has no whole checkpoint";
 }
 
-TEST(CrashStates, a_tracker_that_is_renamed_before_it_is_synced_is_seen__3_ranks) {
+TEST(CrashStates, a_tracker_renamed_before_its_sync_is_seen__3_ranks) {
   Policies historical;
   mutant_named("tracker-synced-after-rename").apply(historical);
   const Outcomes outcomes = outcomes_of(Sweep(histories()[2], 3, pruned, historical.save));
   EXPECT_GT(outcomes.all.size(), 2U) << "some state has no tracker";
 }
 
-TEST(CrashStates, a_pruning_that_loses_outcomes_differs_from_the_full_sweep__1_rank) {
+TEST(CrashStates, pruning_that_loses_outcomes_differs_from_the_sweep__1_rank) {
   SaveSeams seams;
   seams.commit = names_unsynced;
   const Outcomes full = outcomes_of(Sweep(histories()[1], 1, each_change, seams));

@@ -114,7 +114,7 @@ std::optional<Group> taken_by_odd_one(const Disagreement& disagreement, const Gr
   return wrong;
 }
 
-TEST(GroupAgreement, every_disagreement_of_every_rank_is_refused_before_anything_is_written) {
+TEST(GroupAgreement, every_disagreement_of_any_rank_is_refused_before_any_write) {
   int tried = 0;
   for (const auto odd : kRanks) {
     SimStore store;
@@ -146,7 +146,7 @@ TEST(GroupAgreement, every_disagreement_of_every_rank_is_refused_before_anything
   EXPECT_GT(tried, 200);
 }
 
-TEST(GroupAgreement, a_load_with_other_groups_is_refused_and_leaves_the_job_as_it_was) {
+TEST(GroupAgreement, a_load_with_other_groups_is_refused_and_changes_nothing) {
   SimStore store;
   const RunResult saved = run(store, [](TrainingJob& job, Ports& ports) {
     job.step();

@@ -39,7 +39,7 @@ std::vector<std::string> names(Store& store, const std::string& directory = "") 
   return all;
 }
 
-TEST(ObjectStore, an_object_is_there_once_it_was_put_and_a_power_cut_takes_none_away) {
+TEST(ObjectStore, an_object_exists_once_it_is_put_and_survives_a_power_cut) {
   SimStore store("sim:", kObjects);
   put(store, "a", "old");
   auto file = store.create("a");
@@ -75,7 +75,7 @@ TEST(ObjectStore, a_list_lags_behind_by_the_seed_and_what_it_misses_is_there) {
   EXPECT_THAT(seen(1), testing::Contains(ElementsAre("b")));
 }
 
-TEST(ObjectStore, a_tree_of_which_a_list_hid_a_file_stays_marked_until_it_is_gone) {
+TEST(ObjectStore, a_tree_with_a_file_hidden_from_a_list_stays_marked) {
   const Aside left{"run/iter_0000001.saving-0123456789abcdef", kSavingSuffix, "0123456789abcdef"};
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     SimStore store("sim:", kObjects, seed);
@@ -191,7 +191,7 @@ class TwoWriters : public testing::Test {
   StoreCapabilities capabilities_ = kObjects;
 };
 
-TEST_F(TwoWriters, one_whose_lease_was_taken_does_not_make_its_checkpoint_visible) {
+TEST_F(TwoWriters, one_that_lost_its_lease_makes_nothing_visible) {
   std::unique_ptr<StoreLock> taken;
   const auto take = [&taken](const Ports&, SimStore& store) {
     taken = store.lock("run/iter_0000001");
@@ -220,7 +220,7 @@ TEST_F(TwoWriters, one_whose_lease_is_over_and_was_not_taken_goes_on) {
   EXPECT_EQ(ended.generation, 2);
 }
 
-TEST_F(TwoWriters, one_whose_lease_was_taken_leaves_alone_what_the_other_one_has_set_aside) {
+TEST_F(TwoWriters, one_that_lost_its_lease_keeps_what_the_other_set_aside) {
   capabilities_ = {.exchange = false, .renames = false};
   const std::string first = "run/iter_0000001";
   std::unique_ptr<StoreLock> taken;

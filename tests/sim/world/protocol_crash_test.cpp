@@ -534,7 +534,7 @@ std::vector<Setting> settings() {
 
 class Histories : public testing::TestWithParam<std::size_t> {};
 
-TEST_P(Histories, a_crash_or_failure_anywhere_leaves_one_whole_checkpoint_for_all_ranks) {
+TEST_P(Histories, a_crash_or_failure_anywhere_leaves_one_whole_for_all_ranks) {
   const History& history = histories()[GetParam()];
   std::map<Kind, int> counts;  ///< number of crashes for each kind of store
   int failures = 0;
@@ -558,7 +558,7 @@ TEST_P(Histories, a_crash_or_failure_anywhere_leaves_one_whole_checkpoint_for_al
   EXPECT_GE(failures, history.last() ? 50 : 0);
 }
 
-TEST_P(Histories, an_undisturbed_run_leaves_what_is_to_be_kept_and_nothing_else) {
+TEST_P(Histories, an_undisturbed_run_leaves_exactly_what_is_to_be_kept) {
   const History& history = histories()[GetParam()];
   for (const std::int32_t ranks : {1, 2}) {
     for (const Kind kind : kKinds) {
@@ -582,7 +582,7 @@ std::vector<std::size_t> states(const std::vector<MortalPlace>& places) {
   return found;
 }
 
-TEST(ProtocolCrash, a_crash_while_the_leftovers_of_another_are_cleared_leaves_one_too) {
+TEST(ProtocolCrash, a_crash_while_clearing_leftovers_of_a_crash_leaves_one_too) {
   int crashes = 0;
   int without_rename = 0;
   for (const std::size_t h : {2, 3, 7}) {
@@ -681,7 +681,7 @@ std::vector<std::string> texts(const Names& names) {
   return {names.begin(), names.end()};
 }
 
-TEST(ProtocolCrash, the_phases_and_steps_that_a_run_traces_are_those_of_the_lists) {
+TEST(ProtocolCrash, the_traced_phases_and_steps_are_those_of_the_lists) {
   for (const auto& [ranks, rank] : {std::pair{1, 0}, {2, 0}, {2, 1}}) {
     ProtocolCrash crash(histories()[3], {Kind::kExchange, ranks, {rank}, End::kKill});
     const auto places = crash.places();

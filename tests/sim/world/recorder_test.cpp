@@ -120,7 +120,7 @@ TEST(Recorder, every_collective_is_a_slice_of_each_member_and_they_overlap) {
   }
 }
 
-TEST(Recorder, phases_hold_their_steps_and_calls_to_the_store_have_path_size_and_fiber) {
+TEST(Recorder, phases_hold_steps_and_store_calls_with_path_size_and_fiber) {
   const Recorded recorded = record({.seed = 3, .world_size = 2}, busy);
   const auto steps = recorded.named("swap_in");
   const auto commits = recorded.named("commit");
@@ -172,7 +172,7 @@ struct LastWords {
   Ports& ports;
 };
 
-TEST(Recorder, a_rank_that_is_killed_in_a_phase_ends_its_slices_then_and_records_nothing_more) {
+TEST(Recorder, a_rank_killed_in_a_phase_ends_its_slices_and_records_no_more) {
   const auto rank_main = [](World& world, Ports& ports, GlobalRank rank) {
     const auto all = ports.fabric.communicator(Group::world(2));
     const LastWords words(ports);
@@ -212,7 +212,7 @@ TEST(Recorder, a_rank_that_is_killed_in_a_phase_ends_its_slices_then_and_records
   }
 }
 
-TEST(Recorder, ranks_that_hang_end_their_slices_with_the_life_and_say_what_they_waited_for) {
+TEST(Recorder, hanging_ranks_end_their_slices_and_name_what_they_wait_for) {
   const Recorded recorded =
       record({.seed = 1, .world_size = 3}, [](World&, Ports& ports, GlobalRank rank) {
         const auto all = ports.fabric.communicator(Group::world(3));
@@ -240,7 +240,7 @@ TEST(Recorder, ranks_that_hang_end_their_slices_with_the_life_and_say_what_they_
   }
 }
 
-TEST(Recorder, a_rank_takes_no_part_in_a_call_that_it_makes_otherwise_than_its_peers) {
+TEST(Recorder, a_rank_has_no_part_in_a_call_that_its_peers_do_not_make) {
   const Recorded recorded =
       record({.seed = 5, .world_size = 2}, [](World&, Ports& ports, GlobalRank rank) {
         const auto all = ports.fabric.communicator(Group::world(2));
@@ -260,7 +260,7 @@ TEST(Recorder, a_rank_takes_no_part_in_a_call_that_it_makes_otherwise_than_its_p
   EXPECT_THAT(recorded.recording.instants[0].detail, HasSubstr("COLLECTIVE_MISMATCH"));
 }
 
-TEST(Recorder, a_phase_that_failed_ends_where_the_next_begins_and_one_of_another_save_does_not) {
+TEST(Recorder, a_failed_phase_ends_at_the_next_one_of_the_same_save) {
   Recorder recorder;
   SimStore store;
   World world({.world_size = 1, .recorder = &recorder}, store);
@@ -328,7 +328,7 @@ std::vector<Slice> recorded_in_real_time(const std::function<void(Recorder&)>& l
   return slices;
 }
 
-TEST(Recorder, what_ends_together_ends_at_one_time_so_a_step_stays_within_its_phase) {
+TEST(Recorder, a_step_that_is_cut_ends_at_the_same_time_as_its_phase) {
   const std::vector<std::pair<std::string, std::function<void(Recorder&)>>> ends = {
       {"death", [](Recorder& recorder) { recorder.died({0}); }},
       {"the end of the save", [](Recorder& recorder) { recorder.save_ended({0}, Step{4}); }},

@@ -63,7 +63,7 @@ void add_row(State& state, const std::string& key, std::int32_t rank, std::vecto
   state.add(key, DType::kFloat32, {kRanks, static_cast<std::int64_t>(memory.size())}, {&part, 1});
 }
 
-TEST_F(SaveOptionsOnRanks, a_plan_is_used_again_until_something_changes_which_is_told_by_key) {
+TEST_F(SaveOptionsOnRanks, a_plan_is_reused_until_a_change_which_is_told_by_key) {
   std::vector<std::vector<Planned>> planned(kRanks);
   std::vector<std::string> log;
   const auto done = run([&](Job& job, std::int32_t rank) {
@@ -195,7 +195,7 @@ TEST_F(SaveOptionsOnRanks, staging_is_as_large_as_what_is_written_unless_it_has_
   }
 }
 
-TEST_F(SaveOptionsOnRanks, one_rank_that_is_told_to_stop_stops_all_and_nothing_becomes_visible) {
+TEST_F(SaveOptionsOnRanks, a_stop_on_one_rank_stops_all_and_nothing_becomes_visible) {
   for (const bool saves : {true, false}) {
     std::atomic<int> asked = 0;
     std::vector<float> kept(4, 2);

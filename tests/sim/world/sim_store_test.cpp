@@ -121,7 +121,7 @@ TEST_F(Crash, every_directory_on_the_way_must_be_synced) {
   EXPECT_TRUE(store.list("").empty());
 }
 
-TEST_F(Crash, move_between_directories_with_one_side_synced_leaves_two_trees_that_are_apart) {
+TEST_F(Crash, a_move_with_one_directory_synced_leaves_two_separate_trees) {
   store.make_directory("from/d");
   store.make_directory("to");
   put(store, "from/d/f", "x");
@@ -149,7 +149,7 @@ std::set<std::string> left_of_a_rename(bool is_synced) {
   return left;
 }
 
-TEST_F(Crash, of_what_was_not_synced_any_subset_survives_and_a_rename_as_a_whole) {
+TEST_F(Crash, any_unsynced_subset_survives_but_a_rename_only_as_a_whole) {
   EXPECT_THAT(left_of_a_rename(true),
               testing::UnorderedElementsAre("old, (nothing)", "old, newer", "newer, (nothing)"));
   const std::string zeros(5, '\0');
@@ -159,7 +159,7 @@ TEST_F(Crash, of_what_was_not_synced_any_subset_survives_and_a_rename_as_a_whole
                                     ", (nothing)", zeros + ", (nothing)", "newer, (nothing)"));
 }
 
-TEST_F(Crash, blocks_of_a_file_survive_one_by_one_and_what_was_synced_always_does) {
+TEST_F(Crash, blocks_of_a_file_survive_one_by_one_and_synced_ones_always) {
   const std::string old(3 * kCrashBlock, 'a');
   std::set<std::string> left;
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
@@ -192,7 +192,7 @@ TEST_F(Crash, the_subset_that_survives_is_the_seeds_alone) {
   EXPECT_EQ(all.size(), 32U);
 }
 
-TEST_F(Crash, a_store_can_be_looked_at_as_a_crash_would_leave_it_and_goes_on) {
+TEST_F(Crash, a_copy_of_the_store_shows_a_crash_while_the_store_goes_on) {
   put_synced(store, "a", "x");
   std::vector<std::string> asked;
   SimStore none = store.crashed([&asked](const UnsyncedChange& change) {

@@ -115,7 +115,7 @@ TEST(World, race_is_won_by_different_ranks_under_different_seeds) {
   EXPECT_EQ(winners, (std::set<std::string>{"0", "1", "2"}));
 }
 
-TEST(World, device_copies_are_late_and_what_they_go_to_is_poisoned_until_waited_for) {
+TEST(World, device_copies_are_late_and_targets_poisoned_until_awaited) {
   SimStore store;
   World world({}, store);
   world.run([](Ports& ports, GlobalRank) {
@@ -136,7 +136,7 @@ TEST(World, device_copies_are_late_and_what_they_go_to_is_poisoned_until_waited_
   });
 }
 
-TEST(World, a_copy_that_nobody_waits_for_touches_no_memory_that_is_gone_by_then) {
+TEST(World, a_copy_that_nobody_waits_for_touches_no_freed_memory) {
   SimStore store;
   World world({}, store);
   world.run([](Ports& ports, GlobalRank) {
@@ -154,7 +154,7 @@ TEST(World, a_copy_that_nobody_waits_for_touches_no_memory_that_is_gone_by_then)
   });
 }
 
-TEST(World, late_background_work_runs_when_somebody_waits_for_it_and_not_before) {
+TEST(World, late_background_work_runs_only_when_somebody_waits_for_it) {
   for (std::uint64_t seed = 0; seed < 8; ++seed) {
     SimStore store;
     World world({.seed = seed, .world_size = 2, .background = Background::kLate}, store);
@@ -224,7 +224,7 @@ TEST(World, rank_that_polls_for_ever_is_a_verdict) {
   EXPECT_EQ(result.ranks[1].end, RankEnd::kReturned);
 }
 
-TEST(World, different_operations_of_one_group_are_a_mismatch_on_every_member) {
+TEST(World, different_operations_of_a_group_mismatch_on_every_member) {
   SimStore store;
   World world({.seed = 5, .world_size = 3}, store);
   const auto result = world.run([](Ports& ports, GlobalRank rank) {
@@ -244,7 +244,7 @@ TEST(World, different_operations_of_one_group_are_a_mismatch_on_every_member) {
   }
 }
 
-TEST(World, reductions_of_different_length_or_kind_and_other_roots_are_a_mismatch) {
+TEST(World, reductions_with_another_length_kind_or_root_mismatch) {
   using Call = void (*)(Communicator&, std::int64_t);
   const std::vector<Call> calls = {
       [](Communicator& comm, std::int64_t rank) {
@@ -363,7 +363,7 @@ TEST(World, dead_ranks_destructors_run_and_change_nothing) {
   }
 }
 
-TEST(World, background_work_that_kills_its_rank_unwinds_before_the_stack_it_looks_at) {
+TEST(World, background_work_that_kills_its_rank_unwinds_before_its_stack) {
   SimStore store;
   World world({.seed = 4, .world_size = 2}, store);
   std::vector<std::string> order;

@@ -44,7 +44,7 @@ void expect_each_byte_once_and_apart(const Sizes& sizes, std::uint64_t piece) {
   EXPECT_EQ(sent, sizes);
 }
 
-TEST(Rounds, each_byte_goes_once_and_in_order_and_no_round_is_larger_than_a_piece) {
+TEST(Rounds, every_byte_goes_once_in_order_and_no_round_exceeds_a_piece) {
   for (const std::uint64_t piece : {1U, 8U, 15U, 16U, 17U, 40U}) {
     for (std::uint64_t a = 0; a < 50; ++a) {
       for (std::uint64_t b = 0; b < 50; ++b) {

@@ -112,7 +112,7 @@ TEST_F(LockOwner, that_is_killed_loses_every_lock_while_grandchildren_run_on) {
   ::kill(worker, SIGKILL);
 }
 
-TEST_F(LockOwner, keeps_the_lock_if_a_child_drops_its_copy_or_takes_locks_of_its_own) {
+TEST_F(LockOwner, keeps_the_lock_while_a_child_drops_its_copy_or_locks_another) {
   auto lock = store.lock("run");
   const pid_t child = forked([&] {
     const auto other = store.lock("other");  // may get the number of a descriptor that was closed
@@ -138,7 +138,7 @@ TEST_F(LockOwner, shares_no_lock_with_another_thread_of_its_process) {
   EXPECT_EQ(free, false);
 }
 
-TEST_F(LockOwner, is_told_that_an_earlier_save_of_its_own_process_holds_the_lock) {
+TEST_F(LockOwner, is_told_when_an_earlier_save_of_its_process_has_the_lock) {
   const auto lock = store.lock("run");
   try {
     store.lock("run");
@@ -149,7 +149,7 @@ TEST_F(LockOwner, is_told_that_an_earlier_save_of_its_own_process_holds_the_lock
   }
 }
 
-TEST_F(LockOwner, has_threads_that_take_and_give_back_locks_while_another_one_forks) {
+TEST_F(LockOwner, threads_lock_and_unlock_while_another_thread_forks) {
   std::atomic<bool> done = false;
   std::vector<std::thread> writers;
   for (int i = 0; i < 3; ++i) {
@@ -194,7 +194,7 @@ TEST_F(LockOwner, is_not_kept_from_a_lock_by_who_asks) {
   for (const pid_t process : curious) end(process);
 }
 
-TEST_F(LockOwner, that_is_killed_leaves_a_lock_file_and_the_next_writer_there_removes_it) {
+TEST_F(LockOwner, when_killed_leaves_a_file_that_the_next_writer_removes) {
   const Told told;
   const pid_t owner = forked([&] {
     const auto lock = store.lock("iter_0000001");

@@ -38,7 +38,7 @@ struct PlainStore final : PassingStore {
   }
 };
 
-TEST(Store, that_says_nothing_else_of_empty_directories_removes_those_alone) {
+TEST(Store, remove_empty_works_by_default_and_removes_only_empty_ones) {
   const TemporaryDirectory directory;
   PosixStore inner(directory.path());
   PlainStore store(inner);
@@ -151,7 +151,7 @@ TEST_F(ForeignLock, that_is_held_names_its_holder) {
   EXPECT_FALSE(fs::exists(file));
 }
 
-TEST_F(ForeignLock, that_cannot_be_read_or_removed_names_its_owner_and_what_to_do) {
+TEST_F(ForeignLock, names_owner_and_remedy_if_it_cannot_be_read_or_removed) {
   const auto tells =
       testing::AllOf(testing::HasSubstr("LOCKED: the lock file " + file + " belongs to user"),
                      testing::HasSubstr("(" + std::to_string(::geteuid()) + ")"),

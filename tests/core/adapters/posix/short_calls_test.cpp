@@ -170,7 +170,7 @@ TEST_F(ShortCalls, lock_file_that_is_removed_before_it_is_locked_is_made_again) 
   EXPECT_EQ(contracts::code_of([&] { store.lock("run"); }), Code::kLocked);
 }
 
-TEST_F(ShortCalls, lock_file_that_another_writer_made_again_before_it_is_locked_is_respected) {
+TEST_F(ShortCalls, a_lock_file_that_another_writer_made_again_is_respected) {
   const std::string file = directory.path() + "/.run.lock";
   before_lock = [&] {
     fs::remove(file);
@@ -182,7 +182,7 @@ TEST_F(ShortCalls, lock_file_that_another_writer_made_again_before_it_is_locked_
   EXPECT_EQ(contracts::code_of([&] { store.lock("run"); }), Code::kLocked);
 }
 
-TEST_F(ShortCalls, lock_file_whose_holder_removes_it_at_that_moment_is_made_again) {
+TEST_F(ShortCalls, a_lock_file_removed_while_it_is_being_locked_is_made_again) {
   const std::string file = directory.path() + "/.run.lock";
   std::ofstream(file) << "held by reprise: process 1 on host h since now\n";
   const int fd = ::open(file.c_str(), O_RDWR | O_CLOEXEC);

@@ -124,7 +124,7 @@ void make_drawn_calls(Fabric& fabric, std::uint64_t seed, Transcript& transcript
   }
 }
 
-TEST(SocketResults, are_those_of_the_fabric_in_one_process_for_calls_drawn_at_random) {
+TEST(SocketResults, equal_those_of_one_process_for_random_calls) {
   for (std::uint64_t seed = 1; seed <= 30; ++seed) {
     SCOPED_TRACE(seed);
     const auto size = static_cast<std::int32_t>(seed % 9 + 1);

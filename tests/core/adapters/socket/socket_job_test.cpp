@@ -85,7 +85,7 @@ TEST_F(SocketJob, that_is_told_to_stop_leaves_a_wait_for_other_ranks) {
   expect_none(errors);
 }
 
-TEST_F(SocketJob, whose_rank_is_killed_fails_on_all_others_and_keeps_the_older_checkpoint) {
+TEST_F(SocketJob, a_killed_rank_fails_all_others_and_the_old_checkpoint_stays) {
   const auto train = [this](std::int32_t number) {
     Job job = socket_job(directory.path(), rank(number, 3));
     Rows rows(job);
