@@ -28,7 +28,7 @@ void each_on_host(const StateDict& state, const Visit& visit) {
 
 }  // namespace
 
-MixedDevice::MixedDevice(Device& device, const StateDict& state) : device_(device) {
+MixedDevice::MixedDevice(Device& device, const StateDict& state) : PassingDevice(device) {
   each_on_host(state, [this](const PieceMemory& memory, const Piece& piece, DType dtype) {
     host_.emplace_back(memory.data, last_of(memory, piece, dtype));
   });
@@ -61,13 +61,13 @@ std::vector<Copy> MixedDevice::others(std::span<const Copy> copies, const Make& 
 }
 
 DeviceEvent MixedDevice::gather(std::span<const GatherCopy> copies) {
-  return device_.gather(others(copies, [](const GatherCopy& copy) {
+  return inner().gather(others(copies, [](const GatherCopy& copy) {
     copy_strided(copy.device, copy.host, copy.extents, copy.element_bytes);
   }));
 }
 
 DeviceEvent MixedDevice::scatter(std::span<const ScatterCopy> copies) {
-  return device_.scatter(others(copies, [](const ScatterCopy& copy) {
+  return inner().scatter(others(copies, [](const ScatterCopy& copy) {
     copy_strided(copy.host, copy.device, copy.extents, copy.element_bytes);
   }));
 }

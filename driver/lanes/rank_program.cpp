@@ -95,21 +95,6 @@ std::vector<std::string> split(const std::vector<Bytes>& texts) {
   return lines;
 }
 
-/// Sets `began` when a load begins to read into the job's leaves.
-class ReadWatch final : public Trace {
- public:
-  ReadWatch(Trace& inner, bool& began) : inner_(inner), began_(began) {}
-
-  void event(const TraceEvent& event) override {
-    if (event.phase == phase::kRead) began_ = true;
-    inner_.event(event);
-  }
-
- private:
-  Trace& inner_;
-  bool& began_;
-};
-
 /// The ports that a rank's job uses. They measure the rank's memory. If faults are planned, they
 /// also cause the faults.
 class RankPorts {
@@ -117,7 +102,10 @@ class RankPorts {
   RankPorts(const RankPart& part, RankRecord& record, std::vector<RulingText>& broken)
       : faulty_(part.ports, part.faults, part.powers),
         meter_(faulty_.ports()),
-        watch_(meter_.ports().trace, record.read_began),
+        watch_(meter_.ports().trace,
+               [&began = record.read_began](const TraceEvent& event) {
+                 if (event.phase == phase::kRead) began = true;
+               }),
         protocol_(Protocol::kLoad, "load", watch_, broken),
         ports_(traced(meter_.ports(), protocol_)) {}
 
@@ -129,7 +117,7 @@ class RankPorts {
  private:
   sim::FaultyPorts faulty_;
   sim::MemoryMeter meter_;
-  ReadWatch watch_;
+  HeardTrace watch_;
   ProtocolTrace protocol_;
   Ports ports_;
 };

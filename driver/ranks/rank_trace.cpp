@@ -19,7 +19,7 @@ RankTrace::RankTrace(const RankTask& task, const Ports& inner)
       fabric_("fabric", inner.fabric, recorder_),
       data_(inner.data ? std::make_unique<RecordedFabric>("data", *inner.data, recorder_)
                        : nullptr),
-      trace_(inner.trace, recorder_, rank_),
+      trace_(inner.trace, [this](const TraceEvent& event) { recorder_.phase(rank_, event); }),
       ports_{store_, fabric_, inner.device, inner.tasks, trace_, data_.get()} {
   const auto first_of_others = static_cast<std::size_t>(task.world);
   recorder_.attach({.now_ns = [this] { return time(); },

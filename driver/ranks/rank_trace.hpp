@@ -9,6 +9,7 @@
 #include <string_view>
 #include <thread>
 
+#include "core/ports/traced_ports.hpp"
 #include "driver/lanes/rank_task.hpp"
 #include "driver/lanes/trace_part.hpp"
 #include "driver/ranks/recorded_fabric.hpp"
@@ -35,21 +36,6 @@ class RankTrace {
   void ended(const RankRecord& record);
 
  private:
-  class PhaseTrace final : public Trace {
-   public:
-    PhaseTrace(Trace& inner, sim::Recorder& recorder, GlobalRank rank)
-        : inner_(inner), recorder_(recorder), rank_(rank) {}
-    void event(const TraceEvent& event) override {
-      recorder_.phase(rank_, event);
-      inner_.event(event);
-    }
-
-   private:
-    Trace& inner_;
-    sim::Recorder& recorder_;
-    GlobalRank rank_;
-  };
-
   void over(std::string_view how, std::string_view why);
   std::uint64_t time();
   std::size_t thread(std::size_t first_of_others);
@@ -64,7 +50,7 @@ class RankTrace {
   RecordedStore store_;
   RecordedFabric fabric_;
   std::unique_ptr<RecordedFabric> data_;
-  PhaseTrace trace_;
+  HeardTrace trace_;
   Ports ports_;
 };
 

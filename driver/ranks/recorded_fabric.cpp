@@ -3,6 +3,7 @@
 #include <sstream>
 
 #include "core/base/hash.hpp"
+#include "core/ports/observed_ports.hpp"
 
 namespace reprise::driver {
 namespace {
@@ -31,41 +32,18 @@ struct Calls {
   }
 };
 
-class RecordedCommunicator final : public Communicator {
+class RecordedCommunicator final : public ObservedCommunicator {
  public:
   RecordedCommunicator(Calls calls, std::shared_ptr<Communicator> inner)
-      : calls_(std::move(calls)), inner_(std::move(inner)) {}
-
-  const Group& group() const override { return inner_->group(); }
-  GroupRank rank() const override { return inner_->rank(); }
-
-  void barrier() override {
-    const auto part = calls_.come("barrier", 0);
-    inner_->barrier();
-  }
-  std::vector<Bytes> all_gather(ByteSpan mine) override {
-    const auto part = calls_.come("all_gather", mine.size());
-    return inner_->all_gather(mine);
-  }
-  const std::byte* all_gather_on_device(std::span<const std::uint64_t> sizes,
-                                        ByteSpan mine) override {
-    const auto part = calls_.come("all_gather_on_device", mine.size());
-    return inner_->all_gather_on_device(sizes, mine);
-  }
-  Bytes broadcast(GroupRank root, ByteSpan bytes) override {
-    const auto part = calls_.come("broadcast", rank() == root ? bytes.size() : 0);
-    return inner_->broadcast(root, bytes);
-  }
-  std::vector<std::int64_t> all_reduce(Reduce how, std::span<const std::int64_t> mine) override {
-    const auto part = calls_.come("all_reduce", mine.size_bytes());
-    return inner_->all_reduce(how, mine);
-  }
-  void warn() override { inner_->warn(); }
-  bool warned() override { return inner_->warned(); }
+      : ObservedCommunicator(std::move(inner)), calls_(std::move(calls)) {}
 
  private:
+  void around(const Call& call, const Rest& rest) override {
+    const auto part = calls_.come(call.operation, call.bytes);
+    rest();
+  }
+
   Calls calls_;
-  std::shared_ptr<Communicator> inner_;
 };
 
 }  // namespace

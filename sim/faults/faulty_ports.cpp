@@ -4,7 +4,8 @@
 #include <optional>
 #include <utility>
 
-#include "reprise/fabric.hpp"
+#include "core/ports/observed_ports.hpp"
+#include "core/ports/passing_device.hpp"
 #include "sim/faults/fault_seat.hpp"
 #include "sim/faults/faulty_store.hpp"
 
@@ -21,53 +22,25 @@ void come_to(FaultSeat& seat, std::string_view operation) {
   if (fault->kind == FaultKind::kLost) seat.die();
 }
 
-class FaultyCommunicator final : public Communicator {
+class FaultyCommunicator final : public ObservedCommunicator {
  public:
   FaultyCommunicator(FaultSeat& seat, std::shared_ptr<Communicator> inner)
-      : seat_(seat), inner_(std::move(inner)) {}
-
-  const Group& group() const override { return inner_->group(); }
-  GroupRank rank() const override { return inner_->rank(); }
-
-  void barrier() override {
-    come("barrier");
-    inner_->barrier();
-  }
-  std::vector<Bytes> all_gather(ByteSpan mine) override {
-    come("all_gather");
-    return inner_->all_gather(mine);
-  }
-  const std::byte* all_gather_on_device(std::span<const std::uint64_t> sizes,
-                                        ByteSpan mine) override {
-    come("all_gather_on_device");
-    return inner_->all_gather_on_device(sizes, mine);
-  }
-  Bytes broadcast(GroupRank root, ByteSpan bytes) override {
-    come("broadcast");
-    return inner_->broadcast(root, bytes);
-  }
-  std::vector<std::int64_t> all_reduce(Reduce how, std::span<const std::int64_t> mine) override {
-    come("all_reduce");
-    return inner_->all_reduce(how, mine);
-  }
-  void warn() override { inner_->warn(); }
-  bool warned() override { return inner_->warned(); }
+      : ObservedCommunicator(std::move(inner)), seat_(seat) {}
 
  private:
-  /// Applies the faults of a call. Once a communicator has failed, every further call throws the
-  /// same error, as on every lane.
-  void come(std::string_view operation) {
+  /// Once a communicator has failed, every further call throws the same error, as on every lane.
+  void around(const Call& call, const Rest& rest) override {
     if (broken_) throw *broken_;
     try {
-      come_to(seat_, operation);
+      come_to(seat_, call.operation);
     } catch (const Error& error) {
       broken_ = error;
       throw;
     }
+    rest();
   }
 
   FaultSeat& seat_;
-  std::shared_ptr<Communicator> inner_;
   std::optional<Error> broken_;
 };
 
@@ -89,29 +62,20 @@ class FaultyFabric final : public Fabric {
 };
 
 /// A device has no faults of its own, but a rank can die at one of the device's copies.
-class FaultyDevice final : public Device {
+class FaultyDevice final : public PassingDevice {
  public:
-  FaultyDevice(Device& inner, FaultSeat& seat) : inner_(inner), seat_(seat) {}
+  FaultyDevice(Device& inner, FaultSeat& seat) : PassingDevice(inner), seat_(seat) {}
 
-  std::string name() const override { return inner_.name(); }
   DeviceEvent gather(std::span<const GatherCopy> copies) override {
     seat_.strikes({CallKind::kOther, "gather", {}});
-    return inner_.gather(copies);
+    return inner().gather(copies);
   }
   DeviceEvent scatter(std::span<const ScatterCopy> copies) override {
     seat_.strikes({CallKind::kOther, "scatter", {}});
-    return inner_.scatter(copies);
+    return inner().scatter(copies);
   }
-  void wait(DeviceEvent event) override { inner_.wait(event); }
-  void publish() override { inner_.publish(); }
-  void reserve(std::size_t bytes) override { inner_.reserve(bytes); }
-  bool host_memory() const override { return inner_.host_memory(); }
-  bool reaches(const std::byte* address) const override { return inner_.reaches(address); }
-  StagingMemory staging(std::size_t bytes) override { return inner_.staging(bytes); }
-  std::uint64_t batch_bytes() const override { return inner_.batch_bytes(); }
 
  private:
-  Device& inner_;
   FaultSeat& seat_;
 };
 

@@ -167,18 +167,18 @@ void FaultyStore::look(std::string_view what, const std::string& path) {
   const bool tracker = kind_of_file(path) == FileKind::kTracker;
   const FaultSpec* fault =
       seat_.strikes({tracker ? CallKind::kLookAtTracker : CallKind::kOther, what, path});
-  if (fault == nullptr || !tracker || !inner_.stat(path)) return;
+  if (fault == nullptr || !tracker || !inner().stat(path)) return;
   const std::string root = parent_path(path);
-  const auto newest = tracked_step(inner_, root);
+  const auto newest = tracked_step(inner(), root);
   std::optional<Generation> before;
-  for (const auto& one : generations(inner_, root)) {
+  for (const auto& one : generations(inner(), root)) {
     if (one.committed && newest && one.step < *newest) before = one;
   }
   if (!before) {
     throw Error(
         Code::kUsage,
         "a stale tracker names the committed checkpoint before the newest, and there is none",
-        {.file = inner_.display(path)});
+        {.file = inner().display(path)});
   }
   const std::scoped_lock lock(mutex_);
   tracker_ = path;
@@ -199,25 +199,25 @@ std::optional<Bytes> FaultyStore::stale_content(const std::string& path) {
 
 std::unique_ptr<ReadFile> FaultyStore::open(const std::string& path) {
   look("open", path);
-  if (hides(path)) throw Error(Code::kNotFound, "not there yet", {.file = inner_.display(path)});
+  if (hides(path)) throw Error(Code::kNotFound, "not there yet", {.file = inner().display(path)});
   if (auto stale = stale_content(path)) return std::make_unique<StaleFile>(std::move(*stale));
-  return std::make_unique<FaultyReadFile>(seat_, inner_.open(path), path);
+  return std::make_unique<FaultyReadFile>(seat_, inner().open(path), path);
 }
 
 std::unique_ptr<WriteFile> FaultyStore::create(const std::string& path) {
   touch("create", path);
-  return std::make_unique<FaultyWriteFile>(seat_, inner_, inner_.create(path), path);
+  return std::make_unique<FaultyWriteFile>(seat_, inner(), inner().create(path), path);
 }
 
 std::optional<Entry> FaultyStore::stat(const std::string& path) {
   look("stat", path);
   if (hides(path)) return std::nullopt;
-  return inner_.stat(path);
+  return inner().stat(path);
 }
 
 std::vector<Entry> FaultyStore::list(const std::string& directory) {
   touch("list", directory);
-  auto entries = inner_.list(directory);
+  auto entries = inner().list(directory);
   std::erase_if(entries,
                 [&](const Entry& entry) { return hides(join_path(directory, entry.name)); });
   return entries;
@@ -225,7 +225,7 @@ std::vector<Entry> FaultyStore::list(const std::string& directory) {
 
 void FaultyStore::make_directory(const std::string& path) {
   touch("make_directory", path);
-  inner_.make_directory(path);
+  inner().make_directory(path);
 }
 
 bool FaultyStore::moves(const PortCall& call, const NameChange& change) {
@@ -244,32 +244,32 @@ bool FaultyStore::moves(const PortCall& call, const NameChange& change) {
 
 void FaultyStore::publish(const NameChange& change) {
   const PortCall call{CallKind::kRename, "rename", change.name};
-  if (moves(call, change)) inner_.publish(change);
+  if (moves(call, change)) inner().publish(change);
 }
 
 void FaultyStore::replace(const NameChange& change) {
   const PortCall call{CallKind::kRename, "exchange", change.name};
-  if (moves(call, change)) inner_.replace(change);
+  if (moves(call, change)) inner().replace(change);
 }
 
 void FaultyStore::put_aside(const NameChange& change) {
   const PortCall call{CallKind::kRename, "rename", change.staged};
-  if (moves(call, change)) inner_.put_aside(change);
+  if (moves(call, change)) inner().put_aside(change);
 }
 
 void FaultyStore::remove(const std::string& path) {
   touch("remove", path);
-  inner_.remove(path);
+  inner().remove(path);
 }
 
 bool FaultyStore::remove_empty(const std::string& directory) {
   touch("remove", directory);
-  return inner_.remove_empty(directory);
+  return inner().remove_empty(directory);
 }
 
 std::unique_ptr<StoreLock> FaultyStore::lock(const std::string& path) {
   const FaultSpec* fault = seat_.strikes({CallKind::kLock, "lock", path});
-  auto lock = inner_.lock(path);
+  auto lock = inner().lock(path);
   if (fault != nullptr && fault->kind == FaultKind::kOtherWriter) seat_.let_other_write(path);
   return lock;
 }
@@ -282,7 +282,7 @@ bool FaultyStore::lies(const std::string& directory) {
 void FaultyStore::sync_directory(const std::string& directory) {
   const PortCall call{CallKind::kSyncDirectory, "directory sync", directory};
   if (seat_.strikes(call) != nullptr) seat_.fail(Code::kIo, call);
-  if (!lies(directory)) inner_.sync_directory(directory);
+  if (!lies(directory)) inner().sync_directory(directory);
 }
 
 }  // namespace reprise::sim

@@ -6,16 +6,15 @@
 #include <set>
 #include <string>
 
-#include "reprise/store.hpp"
+#include "core/ports/passing_store.hpp"
 #include "sim/faults/fault_seat.hpp"
 
 namespace reprise::sim {
 
-class FaultyStore final : public Store {
+class FaultyStore final : public PassingStore {
  public:
-  FaultyStore(Store& inner, FaultSeat& seat) : inner_(inner), seat_(seat) {}
+  FaultyStore(Store& inner, FaultSeat& seat) : PassingStore(inner), seat_(seat) {}
 
-  StoreCapabilities capabilities() const override { return inner_.capabilities(); }
   std::unique_ptr<ReadFile> open(const std::string& path) override;
   std::unique_ptr<WriteFile> create(const std::string& path) override;
   std::optional<Entry> stat(const std::string& path) override;
@@ -28,13 +27,6 @@ class FaultyStore final : public Store {
   bool remove_empty(const std::string& directory) override;
   void sync_directory(const std::string& directory) override;
   std::unique_ptr<StoreLock> lock(const std::string& path) override;
-  std::optional<std::string> lock_holder(const std::string& path) override {
-    return inner_.lock_holder(path);
-  }
-  std::vector<std::string> remove_dead_locks(const std::string& directory) override {
-    return inner_.remove_dead_locks(directory);
-  }
-  std::string display(const std::string& path) const override { return inner_.display(path); }
 
  private:
   void touch(std::string_view what, const std::string& path) {
@@ -50,7 +42,6 @@ class FaultyStore final : public Store {
   bool hides(const std::string& path);
   std::optional<Bytes> stale_content(const std::string& path);
 
-  Store& inner_;
   FaultSeat& seat_;
   std::mutex mutex_;
   std::set<std::string> lying_;  ///< directories whose syncs do nothing

@@ -7,7 +7,9 @@
 #include <utility>
 
 #include "core/geometry/dtype.hpp"
-#include "core/ports/passing_store.hpp"
+#include "core/ports/observed_ports.hpp"
+#include "core/ports/passing_device.hpp"
+#include "core/ports/traced_ports.hpp"
 #include "core/save/phases.hpp"
 #include "sim/faults/address_set.hpp"
 
@@ -171,129 +173,58 @@ class Tally {
   MemoryPeaks peaks_;
 };
 
-class MeteredDevice final : public Device {
+class MeteredDevice final : public PassingDevice {
  public:
-  MeteredDevice(Device& inner, Tally& tally) : inner_(inner), tally_(tally) {}
+  MeteredDevice(Device& inner, Tally& tally) : PassingDevice(inner), tally_(tally) {}
 
-  std::string name() const override { return inner_.name(); }
   DeviceEvent gather(std::span<const GatherCopy> copies) override {
     for (const auto& copy : copies) {
       const auto span = span_of(copy.extents, copy.host.strides) * copy.element_bytes;
       tally_.gathered(range_of({copy.host.data, span}));
     }
-    return inner_.gather(copies);
+    return inner().gather(copies);
   }
   DeviceEvent scatter(std::span<const ScatterCopy> copies) override {
     for (const auto& copy : copies) {
       const auto span = span_of(copy.extents, copy.host.strides) * copy.element_bytes;
       tally_.scattered(range_of({copy.host.data, span}));
     }
-    return inner_.scatter(copies);
+    return inner().scatter(copies);
   }
-  void wait(DeviceEvent event) override { inner_.wait(event); }
-  void publish() override { inner_.publish(); }
-  void reserve(std::size_t bytes) override { inner_.reserve(bytes); }
-  bool host_memory() const override { return inner_.host_memory(); }
-  bool reaches(const std::byte* address) const override { return inner_.reaches(address); }
-  StagingMemory staging(std::size_t bytes) override { return inner_.staging(bytes); }
-  std::uint64_t batch_bytes() const override { return inner_.batch_bytes(); }
 
  private:
-  Device& inner_;
   Tally& tally_;
 };
 
-class MeteredReadFile final : public ReadFile {
+class MeteredStore final : public ObservedStore {
  public:
-  MeteredReadFile(Tally& tally, std::unique_ptr<ReadFile> inner)
-      : tally_(tally), inner_(std::move(inner)) {}
-
-  std::uint64_t size() const override { return inner_->size(); }
-  std::optional<Entry> entry() const override { return inner_->entry(); }
-  void read_at(std::uint64_t offset, MutableByteSpan out) override {
-    tally_.read(range_of(out));
-    inner_->read_at(offset, out);
-  }
-  void read_parts(std::uint64_t offset, std::span<const MutableByteSpan> parts) override {
-    for (const auto& part : parts) tally_.read(range_of(part));
-    inner_->read_parts(offset, parts);
-  }
+  MeteredStore(Store& inner, Tally& tally) : ObservedStore(inner), tally_(tally) {}
 
  private:
-  Tally& tally_;
-  std::unique_ptr<ReadFile> inner_;
-};
-
-class MeteredWriteFile final : public WriteFile {
- public:
-  MeteredWriteFile(Tally& tally, std::unique_ptr<WriteFile> inner)
-      : tally_(tally), inner_(std::move(inner)) {}
-
-  void write_at(std::uint64_t offset, ByteSpan bytes) override {
-    tally_.wrote(range_of(bytes));
-    inner_->write_at(offset, bytes);
-  }
-  void sync() override { inner_->sync(); }
-  void close() override { inner_->close(); }
-
- private:
-  Tally& tally_;
-  std::unique_ptr<WriteFile> inner_;
-};
-
-class MeteredStore final : public PassingStore {
- public:
-  MeteredStore(Store& inner, Tally& tally) : PassingStore(inner), tally_(tally) {}
-
-  std::unique_ptr<ReadFile> open(const std::string& path) override {
-    return std::make_unique<MeteredReadFile>(tally_, inner().open(path));
-  }
-  std::unique_ptr<WriteFile> create(const std::string& path) override {
-    return std::make_unique<MeteredWriteFile>(tally_, inner().create(path));
+  void around(const Call& call, const Rest& rest) override {
+    for (const auto& part : call.into) tally_.read(range_of(part));
+    if (call.operation == "write") tally_.wrote(range_of(call.from));
+    rest();
   }
 
- private:
   Tally& tally_;
 };
 
-class MeteredCommunicator final : public Communicator {
+class MeteredCommunicator final : public ObservedCommunicator {
  public:
   MeteredCommunicator(Tally& tally, std::shared_ptr<Communicator> inner)
-      : tally_(tally), inner_(std::move(inner)) {}
-
-  const Group& group() const override { return inner_->group(); }
-  GroupRank rank() const override { return inner_->rank(); }
-  void barrier() override { inner_->barrier(); }
-  std::vector<Bytes> all_gather(ByteSpan mine) override {
-    auto parts = inner_->all_gather(mine);
-    std::uint64_t out = 0;
-    for (const auto& part : parts) out += part.size();
-    tally_.carried({.in = mine.size(), .out = out});
-    return parts;
-  }
-  const std::byte* all_gather_on_device(std::span<const std::uint64_t> sizes,
-                                        ByteSpan mine) override {
-    const std::byte* const there = inner_->all_gather_on_device(sizes, mine);
-    if (there == nullptr) return nullptr;
-    const auto bytes = std::accumulate(sizes.begin(), sizes.end(), std::uint64_t{0});
-    tally_.received_on_device(range_of({there, bytes}));
-    tally_.carried({.in = mine.size(), .out = 0});
-    return there;
-  }
-  Bytes broadcast(GroupRank root, ByteSpan bytes) override {
-    Bytes got = inner_->broadcast(root, bytes);
-    tally_.carried({.in = bytes.size(), .out = got.size()});
-    return got;
-  }
-  std::vector<std::int64_t> all_reduce(Reduce how, std::span<const std::int64_t> mine) override {
-    return inner_->all_reduce(how, mine);
-  }
-  void warn() override { inner_->warn(); }
-  bool warned() override { return inner_->warned(); }
+      : ObservedCommunicator(std::move(inner)), tally_(tally) {}
 
  private:
+  void around(const Call& call, const Rest& rest) override {
+    const Brought brought = rest();
+    if (!brought.on_device.empty()) tally_.received_on_device(range_of(brought.on_device));
+    if (brought.bytes != 0 || !brought.on_device.empty()) {
+      tally_.carried({.in = call.bytes, .out = brought.bytes});
+    }
+  }
+
   Tally& tally_;
-  std::shared_ptr<Communicator> inner_;
 };
 
 class MeteredFabric final : public Fabric {
@@ -311,20 +242,6 @@ class MeteredFabric final : public Fabric {
   Tally& tally_;
 };
 
-class MeteredTrace final : public Trace {
- public:
-  MeteredTrace(Trace& inner, Tally& tally) : inner_(inner), tally_(tally) {}
-
-  void event(const TraceEvent& event) override {
-    if (event.moment == Moment::kBegin && event.detail.empty()) tally_.begins(event.phase);
-    inner_.event(event);
-  }
-
- private:
-  Trace& inner_;
-  Tally& tally_;
-};
-
 }  // namespace
 
 struct MemoryMeter::State {
@@ -333,7 +250,12 @@ struct MemoryMeter::State {
         fabric(inner.fabric, tally),
         data(inner.data ? std::make_unique<MeteredFabric>(*inner.data, tally) : nullptr),
         device(inner.device, tally),
-        trace(inner.trace, tally),
+        trace(inner.trace,
+              [this](const TraceEvent& event) {
+                if (event.moment == Moment::kBegin && event.detail.empty()) {
+                  tally.begins(event.phase);
+                }
+              }),
         ports{store, fabric, device, inner.tasks, trace, data.get()} {}
 
   Tally tally;
@@ -341,7 +263,7 @@ struct MemoryMeter::State {
   MeteredFabric fabric;
   std::unique_ptr<MeteredFabric> data;
   MeteredDevice device;
-  MeteredTrace trace;
+  HeardTrace trace;
   Ports ports;
 };
 
