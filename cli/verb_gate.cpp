@@ -149,8 +149,8 @@ class GateVerb final : public Verb {
   std::vector<reports::ReportLane> lanes() const {
     std::vector<reports::ReportLane> lanes;
     for (const auto& name : lanes_) {
-      const auto lane = reports::report_lane_named(name);
-      if (!lane) throw Error(Code::kUsage, reports::no_lane(name));
+      const auto lane = reports::named<reports::ReportLane>(name);
+      if (!lane) throw Error(Code::kUsage, is_none_of(words_of(reports::ReportLane{}), name));
       lanes.push_back(*lane);
     }
     return lanes;

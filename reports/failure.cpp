@@ -30,27 +30,12 @@ std::string text_of(const Consequence& follows, const std::optional<std::size_t>
          follows.text;
 }
 
-constexpr std::array<std::pair<TimelineKind, std::string_view>, 8> kTimelineKinds = {
-    {{TimelineKind::kPhase, "phase"},
-     {TimelineKind::kStep, "step"},
-     {TimelineKind::kStore, "store"},
-     {TimelineKind::kCollective, "collective"},
-     {TimelineKind::kCommit, "commit"},
-     {TimelineKind::kFault, "fault"},
-     {TimelineKind::kBroken, "broken"},
-     {TimelineKind::kEnd, "end"}}};
-
 }  // namespace
 
-std::string name_of(TimelineKind kind) {
-  return std::string(kTimelineKinds.at(static_cast<std::size_t>(kind)).second);
-}
-
-std::optional<TimelineKind> timeline_kind_named(std::string_view name) {
-  for (const auto& [kind, own] : kTimelineKinds) {
-    if (own == name) return kind;
-  }
-  return std::nullopt;
+Words words_of(TimelineKind) {
+  static constexpr std::array<std::string_view, 8> kWords = {
+      "phase", "step", "store", "collective", "commit", "fault", "broken", "end"};
+  return {"a kind of event", "kinds", kWords};
 }
 
 std::string element_text(const std::string& key, const std::vector<std::int64_t>& index) {

@@ -5,8 +5,9 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
+
+#include "reports/words.hpp"
 
 namespace reprise::reports {
 
@@ -73,10 +74,8 @@ enum class TimelineKind : std::uint8_t {
   kBroken,
   kEnd
 };
-/// Returns "phase", "step", "store", "collective", "commit", "fault", "broken" or "end".
-std::string name_of(TimelineKind kind);
-/// Returns the kind with that name; empty if there is none.
-std::optional<TimelineKind> timeline_kind_named(std::string_view name);
+/// "phase", "step", "store", "collective", "commit", "fault", "broken" and "end".
+Words words_of(TimelineKind kind);
 
 /// Something that ranks of a life did, or that happened to them. Times are virtual, from the begin
 /// of the life.

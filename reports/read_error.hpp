@@ -17,6 +17,8 @@ class NewerError : public ReadError {
   using ReadError::ReadError;
 };
 
+/// Says what to do with a report, or a baseline, that an old program wrote.
+inline constexpr const char* kReadOlder = "run the lane again with this program";
 /// Says what to do with a report that a newer program wrote.
 inline constexpr const char* kReadNewer =
     "read it with that version, or run the lane again with this one";

@@ -16,34 +16,27 @@
 #include "reports/failure.hpp"
 #include "reports/matrix.hpp"
 #include "reports/shards.hpp"
+#include "reports/words.hpp"
 
 namespace reprise::reports {
 
 enum class Verdict : std::uint8_t { kPass, kFail, kInconclusive, kNotRun };
-/// Returns "pass", "fail", "inconclusive" or "not_run".
-std::string name_of(Verdict verdict);
-/// Returns the verdict with that name; empty if there is none.
-std::optional<Verdict> verdict_named(std::string_view name);
+/// "pass", "fail", "inconclusive" and "not_run".
+Words words_of(Verdict verdict);
 
 /// The outcome of a life (incarnation): it ran without a load, it continued after a load, it fell
 /// back to another checkpoint, its load was refused, a planned fault ended it, or an error ended
 /// it.
 enum class LifeOutcome : std::uint8_t { kRan, kContinued, kFellBack, kRefused, kCutShort, kFailed };
-/// Returns "ran", "continued", "fell_back", "refused", "cut_short" or "failed".
-std::string name_of(LifeOutcome outcome);
-/// Returns the outcome with that name; empty if there is none.
-std::optional<LifeOutcome> life_outcome_named(std::string_view name);
+/// "ran", "continued", "fell_back", "refused", "cut_short" and "failed".
+Words words_of(LifeOutcome outcome);
 
 /// Lanes of reports, sorted by name. A report of lane kFiles is about stored checkpoints and
 /// contains no run of a scenario. One of lane kWatch is about commands that were watched as they
 /// are.
 enum class ReportLane : std::uint8_t { kFiles, kGpu, kMpi, kProgram, kSim, kWatch };
-/// Returns "files", "gpu", "mpi", "program", "sim" or "watch".
-std::string name_of(ReportLane lane);
-/// Returns the lane with that name; empty if there is none.
-std::optional<ReportLane> report_lane_named(std::string_view name);
-/// Returns "'NAME' is no lane", with the list of the lanes.
-std::string no_lane(std::string_view name);
+/// "files", "gpu", "mpi", "program", "sim" and "watch".
+Words words_of(ReportLane lane);
 
 struct RankResult {
   std::int32_t rank = 0;
@@ -279,13 +272,20 @@ struct MutantsFinding {
 };
 MutantsFinding judge_mutants(const std::vector<MutantResult>& mutants);
 
+/// Binds the fields of parts that other documents have, too.
+class Slot;
+void bind(Slot& slot, RankResult& rank);
+void bind(Slot& slot, TrainingPoint& point);
+void bind(Slot& slot, FirstDifference& first);
+void bind(Slot& slot, PeakBytes& bytes);
+void bind(Slot& slot, BoundBytes& bytes);
+
 /// Returns the document in canonical form: sorted keys, indented by two spaces, a newline at the
 /// end.
 std::string to_json(const Report& report);
-/// Reads the output of to_json; writing the result with to_json gives the same text. A document of
-/// version 1 is converted first. Reading is strict: a ReadError with the file and the field is
-/// thrown if the text is truncated, if a field is missing or has the wrong type, or if a count is
-/// wrong. Unknown fields are ignored.
+/// Reads the output of to_json; writing the result with to_json gives the same text. Reading is
+/// strict: a ReadError with the file and the field is thrown if the text is truncated, if a field
+/// is missing or has the wrong type, or if a count is wrong. Unknown fields are ignored.
 Report parse_report(const std::string& text, const std::string& file);
 /// Jenkins reads JUnit files of at most 30 MB.
 inline constexpr std::size_t kJunitBytesMax = 29'000'000;

@@ -56,8 +56,9 @@ reports::LanePolicy read_lane(YamlMap map, const YAML::Node& node) {
 }
 
 reports::ReportLane lane_at(YamlMap& map, const std::string& name, const YAML::Node& node) {
-  const auto lane = reports::report_lane_named(name);
-  if (!lane) map.fail(node, "has an unknown lane: " + reports::no_lane(name));
+  const auto lane = reports::named<reports::ReportLane>(name);
+  if (!lane)
+    map.fail(node, "has an unknown lane: " + is_none_of(words_of(reports::ReportLane{}), name));
   return *lane;
 }
 

@@ -5,133 +5,30 @@
 
 #include "core/base/hash.hpp"
 #include "core/base/print.hpp"
-#include "reports/document.hpp"
-#include "reports/renamed.hpp"
+#include "reports/binder.hpp"
 
 namespace reprise::reports {
 namespace {
 
-using Json = nlohmann::json;
-
 constexpr std::int64_t kBaselineVersion = 2;
 
-Json to_json_value(const ScenarioFloor& floor) {
-  if (!floor.skipped.empty()) return {{"skipped", floor.skipped}};
-  Json json = {{"compared", floor.compared.leaves}, {"elements", floor.compared.elements}};
-  if (floor.lives > 0) json["lives"] = floor.lives;
-  if (floor.faults > 0) json["faults"] = floor.faults;
-  if (!floor.course.empty()) json["course"] = floor.course;
-  if (!floor.digest.empty()) json["digest"] = floor.digest;
-  if (!floor.event_hash.empty()) json["event_hash"] = floor.event_hash;
-  if (!floor.account.empty()) json["account"] = floor.account;
-  return json;
-}
-
-Json to_json_value(const LaneFloor& lane) {
-  Json scenarios = Json::object();
-  for (const auto& [name, floor] : lane.scenarios) scenarios[name] = to_json_value(floor);
+/// Binds the totals of a lane, which follow from its scenarios.
+void bind_totals(Slot& slot, LaneFloor& lane) {
+  const std::string truth = "the entries make {}; write the baseline again with --write-baseline";
   const LaneTotals totals = totals_of(lane);
-  Json json = {{"scenarios", scenarios},
-               {"properties", lane.properties},
-               {"mutants", lane.mutants},
-               {"runs_doubled", lane.runs_doubled},
-               {"seed", lane.seed},
-               {"commit", lane.project.dirty ? "" : lane.project.commit},
-               {"build", lane.project.build},
-               {"totals",
-                {{"scenarios", totals.scenarios},
-                 {"skipped", totals.skipped},
-                 {"elements", totals.elements}}}};
-  if (!lane.matrix.empty()) {
-    json["matrix"] = {{"mutants", lane.matrix}, {"scenarios", lane.matrix_scenarios}};
-  }
-  if (!lane.exhaustive.empty()) json["exhaustive"] = lane.exhaustive;
-  if (lane.timelines > 0) {
-    json["coverage"] = {{"runs", lane.timelines}, {"marks", lane.marks}};
-  }
-  return json;
-}
-
-/// Returns a text field; empty if the baseline was written before that field existed.
-std::string text_or_nothing(const JsonField& node, const std::string& key) {
-  return node.has(key) ? node.at(key).text() : "";
-}
-
-/// Returns a count; 0 if the baseline was written before that field existed, or if there is none.
-std::uint64_t count_or_nothing(const JsonField& node, const std::string& key) {
-  return node.has(key) ? node.at(key).count() : 0;
-}
-
-ScenarioFloor scenario_at(const JsonField& node) {
-  if (node.has("skipped")) {
-    const JsonField why = node.at("skipped");
-    if (why.text().empty()) why.refuse("gives no reason");
-    return {.compared = {}, .skipped = why.text()};
-  }
-  return {
-      .compared = {.leaves = node.at("compared").count(), .elements = node.at("elements").count()},
-      .lives = count_or_nothing(node, "lives"),
-      .faults = count_or_nothing(node, "faults"),
-      .course = text_or_nothing(node, "course"),
-      .digest = text_or_nothing(node, "digest"),
-      .event_hash = text_or_nothing(node, "event_hash"),
-      .account = text_or_nothing(node, "account")};
-}
-
-void check_total(const JsonField& node, std::uint64_t sum) {
-  if (node.count() == sum) return;
-  node.refuse("is " + std::to_string(node.count()) + ", but the entries make " +
-              std::to_string(sum) + "; write the baseline again with --write-baseline");
-}
-
-LaneFloor floor_at(const JsonField& node) {
-  LaneFloor lane;
-  for (const auto& [name, entry] : node.at("scenarios").entries()) {
-    lane.scenarios[name] = scenario_at(entry);
-  }
-  for (const auto& [name, cases] : node.at("properties").entries()) {
-    lane.properties[name] = cases.count();
-  }
-  for (const auto& name : node.at("mutants").texts()) lane.mutants.insert(name);
-  if (node.has("matrix")) {
-    const JsonField matrix = node.at("matrix");
-    for (const auto& name : matrix.at("mutants").texts()) lane.matrix.insert(name);
-    lane.matrix_scenarios = matrix.at("scenarios").count();
-  }
-  if (node.has("exhaustive")) {
-    for (const auto& [space, pairs] : node.at("exhaustive").entries()) {
-      lane.exhaustive[space] = pairs.count();
-    }
-  }
-  if (node.has("coverage")) {
-    lane.timelines = node.at("coverage").at("runs").count();
-    for (const auto& name : node.at("coverage").at("marks").texts()) lane.marks.insert(name);
-  }
-  lane.runs_doubled = node.at("runs_doubled").count();
-  lane.seed = node.has("seed") ? node.at("seed").count() : 1;
-  lane.project.commit = text_or_nothing(node, "commit");
-  lane.project.build = text_or_nothing(node, "build");
-  const LaneTotals sums = totals_of(lane);
-  const JsonField totals = node.at("totals");
-  check_total(totals.at("scenarios"), sums.scenarios);
-  check_total(totals.at("skipped"), sums.skipped);
-  check_total(totals.at("elements"), sums.elements);
-  return lane;
+  slot.derived_field("scenarios", totals.scenarios, truth);
+  slot.derived_field("skipped", totals.skipped, truth);
+  slot.derived_field("elements", totals.elements, truth);
 }
 
 Baseline parse_floors(const JsonField& root) {
   const JsonField version = root.at("baseline_version");
   if (version.integer() != kBaselineVersion) {
-    version.refuse("is " + std::to_string(version.integer()) + "; this program reads 1 and " +
-                   std::to_string(kBaselineVersion));
+    version.refuse("is " + std::to_string(version.integer()) + "; this program reads " +
+                   std::to_string(kBaselineVersion) +
+                   "; write the baseline with it: reprise gate --write-baseline");
   }
-  Baseline baseline;
-  for (const auto& [name, floor] : root.at("lanes").entries()) {
-    const auto lane = report_lane_named(name);
-    if (!lane) floor.refuse(no_lane(name));
-    baseline[*lane] = floor_at(floor);
-  }
-  return baseline;
+  return read<Baseline>(root.at("lanes"));
 }
 
 Baseline from_report(const std::string& text, const std::string& file) {
@@ -158,6 +55,42 @@ void check_demands(const Baseline& baseline, const std::string& file) {
 }
 
 }  // namespace
+
+void bind(Slot& slot, ScenarioFloor& floor) {
+  slot.rare_field("skipped", floor.skipped);
+  if (slot.has("skipped")) {
+    if (floor.skipped.empty()) slot.from().at("skipped").refuse("gives no reason");
+    return;
+  }
+  slot.field("compared", floor.compared.leaves);
+  slot.field("elements", floor.compared.elements);
+  slot.rare_field("lives", floor.lives);
+  slot.rare_field("faults", floor.faults);
+  slot.rare_field("course", floor.course);
+  slot.rare_field("digest", floor.digest);
+  slot.rare_field("event_hash", floor.event_hash);
+  slot.rare_field("account", floor.account);
+}
+
+void bind(Slot& slot, LaneFloor& lane) {
+  slot.field("scenarios", lane.scenarios);
+  slot.field("properties", lane.properties);
+  slot.field("mutants", lane.mutants);
+  slot.rare_field("matrix", lane.matrix, [&lane](Slot& matrix, std::set<std::string>& caught) {
+    matrix.field("mutants", caught);
+    matrix.field("scenarios", lane.matrix_scenarios);
+  });
+  slot.rare_field("exhaustive", lane.exhaustive);
+  slot.rare_field("coverage", lane.timelines, [&lane](Slot& coverage, std::uint64_t& runs) {
+    coverage.field("runs", runs);
+    coverage.field("marks", lane.marks);
+  });
+  slot.field("runs_doubled", lane.runs_doubled);
+  slot.newer_field("seed", lane.seed);
+  slot.newer_field("commit", lane.project.commit);
+  slot.newer_field("build", lane.project.build);
+  slot.field("totals", lane, bind_totals);
+}
 
 std::string course_of(const ScenarioResult& result) {
   std::string course;
@@ -246,6 +179,7 @@ LaneFloor floor_of(const Report& report) {
   lane.runs_doubled = runs_doubled(report);
   lane.seed = report.seed;
   lane.project = report.project;
+  if (lane.project.dirty) lane.project.commit.clear();
   return lane;
 }
 
@@ -256,14 +190,11 @@ Baseline baseline_of(std::span<const Report> reports) {
 }
 
 std::string to_json(const Baseline& baseline) {
-  Json lanes = Json::object();
-  for (const auto& [lane, floor] : baseline) lanes[name_of(lane)] = to_json_value(floor);
-  return text_of({{"baseline_version", kBaselineVersion}, {"lanes", lanes}});
+  return text_of({{"baseline_version", kBaselineVersion}, {"lanes", written(baseline)}});
 }
 
 Baseline parse_baseline(const std::string& text, const std::string& file) {
-  auto document = parse_document(text, file);
-  bring_up_to_date(document);
+  const auto document = parse_document(text, file);
   const JsonField root(document, file, "");
   Baseline baseline = root.has("schema_version") ? from_report(text, file) : parse_floors(root);
   check_demands(baseline, file);

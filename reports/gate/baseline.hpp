@@ -51,8 +51,8 @@ struct LaneFloor {
   std::set<std::string> marks = {};  ///< marks that they reached
   std::uint64_t runs_doubled = 0;
   std::uint64_t seed = 1;
-  /// Commit and build of the run. If the baseline file has no commit, every report is treated as
-  /// made by a different program.
+  /// Commit and build of the run. If there is no commit, as of a changed tree, every report is
+  /// treated as made by a different program.
   Project project = {};
 };
 

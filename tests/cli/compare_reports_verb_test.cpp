@@ -139,7 +139,7 @@ TEST_F(CompareReportsVerb, what_is_unreadable_or_of_two_lanes_is_exit_code_2) {
   expect_said(compare({"cut.json", "old.json"}), 2, "is cut off");
   expect_said(
       compare({"old.json", "newer.json"}), 2,
-      "UNSUPPORTED: the report's schema_version: is 9; this program reads 1 and 2; a newer reprise "
+      "UNSUPPORTED: the report's schema_version: is 9; this program reads 2; a newer reprise "
       "wrote the report: read it with that version, or run the lane again with this one");
   expect_said(compare({"old.json", "mpi.json"}), 2,
               "reports of two lanes are not comparable: sim and mpi");

@@ -282,7 +282,7 @@ TEST_F(GateVerb, an_unreadable_report_is_exactly_one_reason) {
       {"nowhere.json", "is missing"},
       {"cut.json", "is cut off after 1,000 bytes"},
       {"newer.json",
-       "schema_version: is 3; this program reads 1 and 2; a newer reprise wrote the report; fix: "
+       "schema_version: is 3; this program reads 2; a newer reprise wrote the report; fix: "
        "read it with that version, or run the lane again with this one\n"},
   };
   for (const auto& [name, words] : rows) {
@@ -578,7 +578,7 @@ TEST_F(GateVerb, wrong_usage_and_unusable_baselines_are_exit_code_2) {
   failed["verdict"] = "fail";
   write("failed.json", failed);
   write("cut.json", text_of(path("baseline.json")).substr(0, 100));
-  write("nothing.json", Json{{"baseline_version", 1}, {"lanes", Json::object()}});
+  write("nothing.json", Json{{"baseline_version", 2}, {"lanes", Json::object()}});
   write("lanes.yaml", std::string("lanes: {sim: {scenarios: 4}}\n"));
   struct Row {
     std::vector<std::string> words;

@@ -134,9 +134,9 @@ TEST(Failure, without_timelines_is_read_and_a_damaged_one_is_refused) {
 TEST(TimelineKind, has_a_word_that_is_read_back) {
   for (int number = 0; number <= static_cast<int>(TimelineKind::kEnd); ++number) {
     const auto kind = static_cast<TimelineKind>(number);
-    EXPECT_EQ(timeline_kind_named(name_of(kind)), kind);
+    EXPECT_EQ(named<TimelineKind>(name_of(kind)), kind);
   }
-  EXPECT_EQ(timeline_kind_named("nap"), std::nullopt);
+  EXPECT_EQ(named<TimelineKind>("nap"), std::nullopt);
 }
 
 TEST(Failure, of_a_version_without_it_is_shown_by_code_and_reason) {

@@ -54,9 +54,9 @@ TEST(ReportLane, has_a_word_that_is_read_back) {
       {ReportLane::kProgram, "program"}, {ReportLane::kSim, "sim"}, {ReportLane::kWatch, "watch"}};
   for (const auto& [lane, word] : rows) {
     EXPECT_EQ(name_of(lane), word);
-    EXPECT_EQ(report_lane_named(word), lane) << word;
+    EXPECT_EQ(named<ReportLane>(word), lane) << word;
   }
-  EXPECT_EQ(report_lane_named("cpu"), std::nullopt);
+  EXPECT_EQ(named<ReportLane>("cpu"), std::nullopt);
 }
 
 TEST(LifeOutcome, has_a_word_that_is_read_back) {
@@ -69,9 +69,9 @@ TEST(LifeOutcome, has_a_word_that_is_read_back) {
       {LifeOutcome::kFailed, "failed"}};
   for (const auto& [outcome, word] : rows) {
     EXPECT_EQ(name_of(outcome), word);
-    EXPECT_EQ(life_outcome_named(word), outcome) << word;
+    EXPECT_EQ(named<LifeOutcome>(word), outcome) << word;
   }
-  EXPECT_EQ(life_outcome_named("lost"), std::nullopt);
+  EXPECT_EQ(named<LifeOutcome>("lost"), std::nullopt);
 }
 
 /// In every object, the JSON text itself lists the keys in sorted order.
