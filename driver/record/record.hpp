@@ -26,8 +26,9 @@ enum class Ending : std::uint8_t {
   kHung,    ///< never ended
   kLost,    ///< was killed, or left no record
 };
-/// Returns the name that the record has, such as "hung".
-std::string name_of(Ending ending);
+/// "returned", "failed", "defect", "hung" and "lost".
+reports::Words words_of(Ending ending);
+using reports::name_of;
 
 /// A finding as text. Findings about elements that differ have a separate type.
 struct RulingText {
