@@ -70,7 +70,7 @@ void take(const Json& line, RankRecording& rank) {
                          values_in(line, "wholes")});
   } else if (what == "step") {
     rank.steps[step()] = {texts_in(line, "losses"), texts_in(line, "inputs"), texts_in(line, "lr"),
-                          texts_in(line, "rows")};
+                          texts_in(line, "rows"), line.value("unseen", false)};
   } else if (what == "save") {
     rank.saves.push_back(transfer_in(line));
   } else if (what == "saved") {

@@ -30,6 +30,7 @@ struct WatchedStep {
   std::vector<std::string> inputs;
   std::vector<std::string> lr;
   std::vector<std::string> rows;  ///< of the inputs, each by its digest
+  bool unseen = false;  ///< no forward of a module in training mode came before the update
 };
 
 /// A call that saves or loads.

@@ -340,6 +340,14 @@ class WatchJudge {
     return false;
   }
 
+  /// True if some step of life A had no forward that the hook could see.
+  bool made_unseen() const {
+    return std::ranges::any_of(a().ranks, [](const auto& rank) {
+      return std::ranges::any_of(rank.second.steps,
+                                 [](const auto& step) { return step.second.unseen; });
+    });
+  }
+
   /// A pass needs weights, state of an optimizer, data and losses that were compared.
   void require_essentials() {
     if (has(findings(), Weight::kFail) || has(findings(), Weight::kInconclusive)) return;
@@ -354,7 +362,12 @@ class WatchJudge {
     if (!any("param") && std::ranges::none_of(judgement_.counts.tensors, is_weight))
       lacking.emplace_back("weights");
     if (!any("optim") && !any("group")) lacking.emplace_back("an optimizer");
-    if (judgement_.counts.data_steps.empty()) lacking.emplace_back("data");
+    if (judgement_.counts.data_steps.empty()) {
+      lacking.emplace_back(made_unseen()
+                               ? "data (no forward of a module in training mode was seen; "
+                                 "a model after model.eval() is none)"
+                               : "data");
+    }
     const bool whole = tells_wholes(a());  // losses differ between layouts
     if (!whole && judgement_.counts.loss_steps.empty()) lacking.emplace_back("finite losses");
     for (const auto& [rank, recording] : lives_.resumed.back().recording.ranks) {

@@ -203,13 +203,15 @@ class Job:
             self.seen += 1
             self.step += 1
             self.made += 1
+            evaluates = args.defect == "the model is in eval mode"
             self.say(
                 "step",
                 step=self.made,
                 losses=[loss.hex()],
-                inputs=[tensor([sample])],
+                inputs=[] if evaluates else [tensor([sample])],
                 lr=[self.lr().hex()],
                 seconds=0.1,
+                **({"unseen": True} if evaluates else {}),
             )
             if self.step % args.save_every == 0:
                 self.save()
