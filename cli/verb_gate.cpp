@@ -12,16 +12,14 @@
 #include "core/ports/whole_file.hpp"
 #include "driver/record/build_info.hpp"
 #include "driver/runs/machine.hpp"
-#include "driver/runs/property.hpp"
 #include "reports/gate/gate.hpp"
 #include "reports/read_error.hpp"
 #include "reprise/error.hpp"
-#include "sim/mutants/mutants.hpp"
 
 namespace reprise::cli {
 namespace {
 
-reports::Baseline baseline_at(const std::string& file) {
+reports::Floors baseline_at(const std::string& file) {
   try {
     return reports::parse_baseline(report_text(file), file);
   } catch (const reports::ReadError& error) {
@@ -116,25 +114,18 @@ class GateVerb final : public Verb {
                   "name a --baseline, a --policy, or a file to write a baseline to: "
                   "--write-baseline");
     }
-    const auto policies = read_policies();
+    const auto demands = read_demands();
     const reports::GateOptions options{.commit = checked_commit(),
                                        .allow_dirty = allow_dirty_,
                                        .lanes = lanes(),
                                        .digests = digests(),
-                                       .known_failures = known_failures_of(policies),
                                        .today = today(),
                                        .program = program_called(console.executable)};
     std::vector<reports::Submission> submissions;
     for (const auto& argument : reports_) {
       submissions.push_back(read_submission(argument, console.err));
     }
-    auto ruling = judge_gate(
-        submissions,
-        baseline_.empty() ? baseline_of_submitted(submissions) : baseline_at(baseline_), options);
-    if (baseline_.empty()) {
-      for (auto& lane : ruling.lanes) lane.demanded.reset();
-    }
-    add_policies(policies, ruling);
+    const auto ruling = judge_gate(submissions, demands, options);
     if (json_) {
       console.out << to_json(ruling, options.commit);
     } else {
@@ -175,12 +166,12 @@ class GateVerb final : public Verb {
                     commit, reports::kCommitDigitsMin));
   }
 
-  /// Throws USAGE if a policy names lanes and `--lane` is given, too, or if nothing at all is
-  /// demanded of the reports.
-  std::vector<ReleasePolicy> read_policies() const {
-    std::vector<ReleasePolicy> policies;
-    for (const auto& file : policies_) policies.push_back(read_policy(file));
-    const bool demands = std::any_of(policies.begin(), policies.end(),
+  /// Returns the baseline, if there is one, and the policies. Throws USAGE if a policy names lanes
+  /// and `--lane` is given, too, or if nothing at all is demanded of the reports.
+  std::vector<reports::Demand> read_demands() const {
+    std::vector<reports::Demand> all;
+    for (const auto& file : policies_) all.push_back(read_policy(file));
+    const bool demands = std::any_of(all.begin(), all.end(),
                                      [](const auto& policy) { return !policy.lanes.empty(); });
     if (demands && !lanes_.empty()) {
       throw Error(Code::kUsage, "a policy names its own lanes: leave out --lane");
@@ -190,14 +181,8 @@ class GateVerb final : public Verb {
                   "the policy only has known failures, so it demands nothing: name a --baseline, "
                   "or add 'lanes:' to it");
     }
-    return policies;
-  }
-
-  static std::vector<reports::KnownFailure> known_failures_of(
-      const std::vector<ReleasePolicy>& policies) {
-    std::vector<reports::KnownFailure> all;
-    for (const auto& policy : policies) {
-      all.insert(all.end(), policy.known_failures.begin(), policy.known_failures.end());
+    if (!baseline_.empty()) {
+      all.insert(all.begin(), {.generated = true, .lanes = baseline_at(baseline_)});
     }
     return all;
   }
@@ -207,27 +192,6 @@ class GateVerb final : public Verb {
     const auto date = reports::date_named(day);
     if (date) return *date;
     throw Error(Code::kUsage, "--today: '" + day + "' is not a date such as 2026-01-31");
-  }
-
-  static void add_policies(const std::vector<ReleasePolicy>& policies,
-                           reports::GateRuling& ruling) {
-    reports::Known known;
-    for (const auto& mutant : sim::mutants()) known.mutants.emplace_back(mutant.name);
-    for (const auto& property : driver::properties()) known.properties.emplace_back(property.name);
-    for (const auto& policy : policies) {
-      const auto lacking =
-          judge_policy(ruling.settled, policy.lanes, known, ruling.accepted_failures);
-      ruling.refusals.insert(ruling.refusals.end(), lacking.begin(), lacking.end());
-    }
-  }
-
-  static reports::Baseline baseline_of_submitted(
-      const std::vector<reports::Submission>& submissions) {
-    std::vector<reports::Report> reports;
-    for (const auto& submission : submissions) {
-      if (submission.report) reports.push_back(*submission.report);
-    }
-    return reports::baseline_of(reports);
   }
 
   static void print(const reports::GateRuling& ruling, const Console& console) {
@@ -246,7 +210,7 @@ class GateVerb final : public Verb {
                         : fmt::format("refused: {} reason{}\n", count, count == 1 ? "" : "s"));
   }
 
-  void write_baseline(const reports::Baseline& baseline, const Console& console) const {
+  void write_baseline(const reports::Floors& baseline, const Console& console) const {
     const StoredPath target = stored_path(written_);
     write_atomically(*target.store, target.path, as_bytes(to_json(baseline)));
     if (!json_) console.out << "baseline: " << written_ << '\n';

@@ -13,7 +13,7 @@
 #include "core/ports/store_path.hpp"
 #include "driver/runs/run.hpp"
 #include "reports/document.hpp"
-#include "reports/gate/baseline.hpp"
+#include "reports/gate/demand.hpp"
 #include "reports/pages/pages.hpp"
 #include "reports/read_error.hpp"
 #include "reprise/error.hpp"
@@ -69,7 +69,7 @@ void print_lane(reports::ReportLane lane, const reports::LaneFloor& floor, const
 }
 
 /// Returns the baseline that the file holds; nothing if it holds something else.
-std::optional<reports::Baseline> baseline_in(const std::string& file) {
+std::optional<reports::Floors> baseline_in(const std::string& file) {
   const std::string text = report_text(file);
   try {
     const auto document = reports::parse_document(text, file);

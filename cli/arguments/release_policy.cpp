@@ -3,10 +3,12 @@
 #include <array>
 #include <limits>
 
+#include "driver/runs/property.hpp"
 #include "driver/yaml/yaml_map.hpp"
 #include "properties/ruling_code.hpp"
 #include "reprise/error.hpp"
 #include "sim/job/optimizer/sharding.hpp"
+#include "sim/mutants/mutants.hpp"
 
 namespace reprise::cli {
 namespace {
@@ -18,7 +20,7 @@ std::uint64_t count_in(YamlMap& map, std::string_view key, std::int64_t least) {
   return static_cast<std::uint64_t>(count.value_or(0));
 }
 
-void read_space(const YAML::Node& item, const std::string& file, reports::LanePolicy& lane) {
+void read_space(const YAML::Node& item, const std::string& file, reports::LaneFloor& lane) {
   YamlMap map(item, file, "the space of layouts");
   map.required("sharding");
   const auto names = sim::sharding_names();
@@ -33,15 +35,22 @@ void read_space(const YAML::Node& item, const std::string& file, reports::LanePo
   }
 }
 
-reports::LanePolicy read_lane(YamlMap map, const YAML::Node& node) {
+reports::LaneFloor read_lane(YamlMap map, const YAML::Node& node) {
   constexpr std::array<std::string_view, 1> kAll = {"all"};
-  reports::LanePolicy lane{.scenarios = count_in(map, "scenarios", 1),
-                           .skipped = count_in(map, "skipped", 0),
-                           .doubled = count_in(map, "doubled", 1),
-                           .property_cases = count_in(map, "property_cases", 1),
-                           .all_properties = map.word("properties", kAll).has_value(),
-                           .timelines = count_in(map, "timelines", 1),
-                           .all_mutants = map.word("mutants", kAll).has_value()};
+  reports::LaneFloor lane;
+  lane.unnamed = {.scenarios = count_in(map, "scenarios", 1),
+                  .skipped = count_in(map, "skipped", 0)};
+  lane.runs_doubled = count_in(map, "doubled", 1);
+  lane.cases = count_in(map, "property_cases", 1);
+  lane.timelines = count_in(map, "timelines", 1);
+  if (map.word("properties", kAll)) {
+    for (const auto& property : driver::properties()) {
+      lane.properties[std::string(property.name)] = 0;
+    }
+  }
+  if (map.word("mutants", kAll)) {
+    for (const auto& mutant : sim::mutants()) lane.mutants.emplace(mutant.name);
+  }
   if (map.has("exhaustive")) {
     for (const auto& item : map.items("exhaustive")) read_space(item, map.file(), lane);
   }
@@ -62,8 +71,8 @@ reports::ReportLane lane_at(YamlMap& map, const std::string& name, const YAML::N
   return *lane;
 }
 
-reports::Policy read_lanes(YamlMap lanes, const YAML::Node& node) {
-  reports::Policy policy;
+reports::Floors read_lanes(YamlMap lanes, const YAML::Node& node) {
+  reports::Floors policy;
   for (const auto& name : lanes.keys()) {
     const auto lane = lane_at(lanes, name, lanes.node(name));
     policy[lane] = read_lane(lanes.map(name), lanes.node(name));
@@ -124,11 +133,11 @@ reports::KnownFailure read_known_failure(const YAML::Node& item, const std::stri
 
 }  // namespace
 
-ReleasePolicy read_policy(const std::string& file) {
+reports::Demand read_policy(const std::string& file) {
   YamlMap root(driver::load_yaml(driver::read_yaml_text(file), file), file, "the policy");
   for (const char* key : {"lanes", "known_failures"}) root.know(key);
   root.refuse_unknown();
-  ReleasePolicy policy;
+  reports::Demand policy;
   if (root.has("known_failures")) {
     for (const auto& item : root.items("known_failures")) {
       policy.known_failures.push_back(read_known_failure(item, file));

@@ -1,5 +1,5 @@
 #pragma once
-// Reads the policy of a release: a YAML file that says what reports must show.
+// Reads a policy, a YAML file that says what reports must show, as a demand like a baseline.
 //
 //   lanes:
 //     sim:
@@ -20,22 +20,15 @@
 //       expires: 2026-12-31      the last day on which it is accepted
 
 #include <string>
-#include <vector>
 
 #include "reports/gate/known_failures.hpp"
-#include "reports/gate/policy.hpp"
 
 namespace reprise::cli {
 
-/// The content of a policy file. A file with known failures may demand nothing of any lane.
-struct ReleasePolicy {
-  reports::Policy lanes;
-  std::vector<reports::KnownFailure> known_failures;
-};
-
 /// Throws USAGE with line and column for a key or value that is not as above, for a space that
 /// stands twice, for a lane that demands nothing, and for a policy that has neither a lane nor a
-/// known failure. Throws NOT_FOUND if there is no such file.
-ReleasePolicy read_policy(const std::string& file);
+/// known failure: one with known failures may demand nothing of any lane. Throws NOT_FOUND if there
+/// is no such file.
+reports::Demand read_policy(const std::string& file);
 
 }  // namespace reprise::cli

@@ -8,7 +8,7 @@
 
 #include "reports/document.hpp"
 #include "reports/evidence.hpp"
-#include "reports/gate/baseline.hpp"
+#include "reports/gate/demand.hpp"
 
 namespace reprise::reports {
 namespace {

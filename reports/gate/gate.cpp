@@ -16,24 +16,40 @@ constexpr const char* kRunAgain = "run the lane again with --report";
 constexpr const char* kShowAgain =
     "restore it; if it was removed on purpose, write a new baseline with --write-baseline";
 
-std::string than(std::uint64_t now, const std::string& noun, std::uint64_t before) {
-  return with_commas(now) + " " + noun + ", but the baseline has " + with_commas(before);
-}
-
-/// Collects the reasons to refuse one report.
+/// Collects the reasons to refuse one report, by one demand.
 class RefusalCollector {
  public:
-  RefusalCollector(std::string file, std::vector<Refusal>& refusals)
-      : file_(std::move(file)), refusals_(refusals) {}
+  RefusalCollector(std::string file, std::vector<Refusal>& refusals, bool generated = true)
+      : file_(std::move(file)), refusals_(refusals), generated_(generated) {}
+
+  /// True if the demand is a baseline.
+  bool generated() const { return generated_; }
+  /// Returns what stands before a number that is demanded.
+  std::string has() const { return generated_ ? "the baseline has " : "the policy demands "; }
 
   void refuse(std::string subject, std::string reason, std::string fix) {
     refusals_.push_back({file_, std::move(subject), std::move(reason), std::move(fix)});
+  }
+  /// Refuses unless enough is shown. `fix` is the remedy that a policy has.
+  void least(const std::string& subject, const std::string& noun, std::uint64_t shown,
+             std::uint64_t demanded, const char* fix = kRunAgain) {
+    if (shown >= demanded) return;
+    refuse(subject, with_commas(shown) + " " + noun + ", but " + has() + with_commas(demanded),
+           generated_ ? kShowAgain : fix);
+  }
+  /// Refuses what is demanded by name and not in the report.
+  void lacks(const std::string& subject, const char* fix = kRunAgain) {
+    refuse(subject,
+           generated_ ? "it is in the baseline but not in the report"
+                      : "it is not in the report, but the policy demands it",
+           generated_ ? kShowAgain : fix);
   }
   void adopt(const Refusal& refusal) { refuse(refusal.subject, refusal.reason, refusal.fix); }
 
  private:
   std::string file_;
   std::vector<Refusal>& refusals_;
+  bool generated_;
 };
 
 void check_identity(const Project& project, const GateOptions& options,
@@ -116,35 +132,26 @@ void check_scenario(const std::string& name, const ScenarioFloor& before, const 
                     Comparable with, RefusalCollector& refusals) {
   const auto now = shown.scenarios.find(name);
   if (now == shown.scenarios.end()) {
-    refusals.refuse(name, "it is in the baseline but not in the report", kShowAgain);
+    refusals.lacks(name);
     return;
   }
   if (!now->second.skipped.empty()) return;  // check_skipped reports the scenario
   check_same(name, now->second, before, with, refusals);
   const Compared& least = before.compared;
   const Compared& compared = now->second.compared;
-  if (compared.elements < least.elements) {
-    refusals.refuse(name, than(compared.elements, "elements compared", least.elements), kShowAgain);
-  }
-  if (compared.leaves < least.leaves) {
-    refusals.refuse(name, than(compared.leaves, "tensors and objects compared", least.leaves),
-                    kShowAgain);
-  }
-  if (now->second.lives < before.lives) {
-    refusals.refuse(name, than(now->second.lives, "lives", before.lives), kShowAgain);
-  }
-  if (now->second.faults < before.faults) {
-    refusals.refuse(name, than(now->second.faults, "planned faults", before.faults), kShowAgain);
-  }
+  refusals.least(name, "elements compared", compared.elements, least.elements);
+  refusals.least(name, "tensors and objects compared", compared.leaves, least.leaves);
+  refusals.least(name, "lives", now->second.lives, before.lives);
+  refusals.least(name, "planned faults", now->second.faults, before.faults);
 }
 
-/// Says which kinds of evidence are in the baseline but entirely missing in the report. `reprise
-/// run` without options produces none of these kinds.
+/// Says which kinds of evidence are demanded but entirely missing in the report. `reprise run`
+/// without options produces none of these kinds.
 struct LeftOut {
   bool properties = false;
   bool mutants = false;
   bool doubled = false;
-  /// Number of scenarios of the baseline that the report lacks. Counted only if nothing was run
+  /// Number of scenarios demanded by name that the report lacks. Counted only if nothing was run
   /// twice or if they are many: one reason then stands for all of them.
   std::uint64_t scenarios = 0;
 
@@ -168,14 +175,17 @@ void check_totals(const LaneFloor& shown, const LaneFloor& floor, const LeftOut&
   const LaneTotals now = totals_of(shown);
   const LaneTotals before = totals_of(floor);
   const bool sample = lacks.scenarios > 0;  // check_full reports it
-  if (!sample && now.scenarios < before.scenarios) {
-    refusals.refuse("scenarios", than(now.scenarios, "run", before.scenarios), kShowAgain);
-  }
-  if (!sample && now.elements < before.elements) {
-    refusals.refuse("elements", than(now.elements, "compared in all", before.elements), kShowAgain);
+  if (!sample) {
+    refusals.least("scenarios", "run", now.scenarios, before.scenarios,
+                   "run the whole catalogue with --report");
+    refusals.least("elements", "compared in all", now.elements, before.elements);
   }
   if (now.skipped > before.skipped) {
-    refusals.refuse("skipped", than(now.skipped, "skipped", before.skipped), kShowAgain);
+    refusals.refuse("skipped",
+                    with_commas(now.skipped) + " skipped, but " +
+                        (refusals.generated() ? refusals.has() : "the policy allows ") +
+                        with_commas(before.skipped),
+                    refusals.generated() ? kShowAgain : "run the lane where it can run everything");
   }
 }
 
@@ -204,8 +214,8 @@ void check_full(const Submission& submission, const LeftOut& lacks, const LaneFl
                 const std::string& program, RefusalCollector& refusals) {
   if (!lacks.any()) return;
   std::string text;
-  const auto add = [&text](const std::string& what, std::uint64_t before) {
-    text += (text.empty() ? "" : ", ") + what + " (the baseline has " + with_commas(before) + ")";
+  const auto add = [&](const std::string& what, std::uint64_t before) {
+    text += (text.empty() ? "" : ", ") + what + " (" + refusals.has() + with_commas(before) + ")";
   };
   if (lacks.scenarios > 0) {
     const bool one = lacks.scenarios == 1;
@@ -223,55 +233,55 @@ void check_full(const Submission& submission, const LeftOut& lacks, const LaneFl
 /// check_full reports the kinds of evidence that are left out.
 void check_others(const LaneFloor& shown, const LaneFloor& floor, const LeftOut& lacks,
                   RefusalCollector& refusals) {
+  std::uint64_t all_cases = 0;
+  for (const auto& [name, cases] : shown.properties) all_cases = saturating_sum(all_cases, cases);
+  if (!lacks.properties) {
+    refusals.least("properties", "random cases", all_cases, floor.cases,
+                   "add them with 'reprise properties --report'");
+  }
   for (const auto& [name, cases] : floor.properties) {
     if (lacks.properties) break;
     const auto now = shown.properties.find(name);
     if (now == shown.properties.end()) {
-      refusals.refuse("property " + name, "it is in the baseline but not in the report",
-                      kShowAgain);
-    } else if (now->second < cases) {
-      refusals.refuse("property " + name, than(now->second, "cases", cases), kShowAgain);
+      refusals.lacks("property " + name, "add it with 'reprise properties --report'");
+    } else {
+      refusals.least("property " + name, "cases", now->second, cases);
     }
   }
   for (const auto& name : floor.mutants) {
     if (lacks.mutants || shown.mutants.contains(name)) continue;
-    refusals.refuse("mutant " + name, "it is in the baseline but not in the report", kShowAgain);
+    refusals.lacks("mutant " + name, "add it with 'reprise mutants --report'");
   }
   for (const auto& name : floor.matrix) {
     if (shown.matrix.contains(name)) continue;
     refusals.refuse("matrix", "it does not show that " + name + " is caught, but the baseline does",
                     kShowAgain);
   }
-  if (shown.matrix_scenarios < floor.matrix_scenarios) {
-    refusals.refuse("matrix", than(shown.matrix_scenarios, "scenarios", floor.matrix_scenarios),
-                    kShowAgain);
-  }
+  refusals.least("matrix", "scenarios", shown.matrix_scenarios, floor.matrix_scenarios);
   for (const auto& [space, pairs] : floor.exhaustive) {
     const auto now = shown.exhaustive.find(space);
     const std::uint64_t passed = now == shown.exhaustive.end() ? 0 : now->second;
-    if (passed >= pairs) continue;
-    refusals.refuse("exhaustive", than(passed, "pairs passed with " + space, pairs), kShowAgain);
+    refusals.least("exhaustive", "pairs passed with " + space, passed, pairs,
+                   "add them with 'reprise exhaust --report'");
   }
-  if (shown.timelines < floor.timelines) {
-    refusals.refuse("coverage", than(shown.timelines, "timelines searched", floor.timelines),
-                    kShowAgain);
-  }
+  refusals.least("coverage", "timelines searched", shown.timelines, floor.timelines,
+                 "add them with 'reprise explore --report'");
   for (const auto& mark : floor.marks) {
     if (shown.marks.contains(mark)) continue;
     refusals.refuse("coverage",
                     "the baseline reached the mark '" + mark + "', but the report did not",
                     kShowAgain);
   }
-  if (!lacks.doubled && shown.runs_doubled < floor.runs_doubled) {
-    refusals.refuse("determinism", than(shown.runs_doubled, "runs doubled", floor.runs_doubled),
-                    kShowAgain);
+  if (!lacks.doubled) {
+    refusals.least("determinism", "runs doubled", shown.runs_doubled, floor.runs_doubled,
+                   "run the lane again with --double");
   }
 }
 
 void check_floor(const LaneFloor& shown, const LaneFloor& floor, const LeftOut& lacks,
                  RefusalCollector& refusals) {
   for (const auto& [name, now] : shown.scenarios) {
-    if (!now.skipped.empty()) check_skipped(name, now, floor, refusals);
+    if (refusals.generated() && !now.skipped.empty()) check_skipped(name, now, floor, refusals);
   }
   const Comparable with = comparable(shown, floor);
   for (const auto& [name, before] : floor.scenarios) {
@@ -307,39 +317,71 @@ bool wanted(ReportLane lane, const GateOptions& options) {
          std::find(options.lanes.begin(), options.lanes.end(), lane) != options.lanes.end();
 }
 
-void judge_one(const Submission& submission, const Baseline& baseline, const GateOptions& options,
-               GateRuling& ruling) {
-  RefusalCollector refusals(submission.file, ruling.refusals);
-  if (!submission.report) {
-    refusals.refuse("", submission.unreadable, submission.newer ? kReadNewer : kRunAgain);
-    return;
-  }
-  const Report& report = *submission.report;
-  check_identity(report.project, options, refusals);
-  for (auto& refusal : weigh(report)) {
+/// Judges a report by itself.
+void judge_alone(const Submission& submission, const GateOptions& options,
+                 RefusalCollector& refusals) {
+  check_identity(submission.report->project, options, refusals);
+  for (auto& refusal : weigh(*submission.report)) {
     if (refusal.subject == kInterrupted) {
       refusal.fix = fix_by_command(submission, options.program, refusal.fix, true, refusal.fix);
     }
     refusals.adopt(refusal);
   }
-  const auto floor = baseline.find(report.lane);
-  if (floor == baseline.end() || !wanted(report.lane, options)) {
-    refusals.refuse("lane", "'" + name_of(report.lane) + "' is not one of the lanes to judge",
-                    "leave the report out, or write a baseline that has the lane");
+}
+
+void judge_one(const Submission& submission, std::span<const Demand> demands,
+               const GateOptions& options, GateRuling& ruling) {
+  RefusalCollector refusals(submission.file, ruling.refusals);
+  if (!submission.report) {
+    refusals.refuse("", submission.unreadable, submission.newer ? kReadNewer : kRunAgain);
     return;
   }
+  judge_alone(submission, options, refusals);
+  const Report& report = *submission.report;
   const LaneFloor& shown = ruling.shown.at(report.lane);
-  // A run with a mutant, or one that was interrupted, falls short of the floor in many places.
-  if (report.mutant.empty() && !report.interrupted) {
+  LaneSummary summary{.lane = report.lane, .shown = totals_of(shown), .demanded = {}};
+  bool judged = wanted(report.lane, options);
+  for (const auto& demand : demands) {
+    const auto floor = demand.lanes.find(report.lane);
+    if (floor == demand.lanes.end()) {
+      judged = judged && !demand.generated;
+      continue;
+    }
+    if (demand.generated) summary.demanded = totals_of(floor->second);
+    // A run with a mutant, or one that was interrupted, falls short of the floor in many places.
+    if (!judged || !report.mutant.empty() || report.interrupted) continue;
+    RefusalCollector lacking(submission.file, ruling.refusals, demand.generated);
     const LeftOut lacks = left_out(shown, floor->second);
-    check_full(submission, lacks, floor->second, options.program, refusals);
-    check_floor(shown, floor->second, lacks, refusals);
+    check_full(submission, lacks, floor->second, options.program, lacking);
+    check_floor(shown, floor->second, lacks, lacking);
   }
-  ruling.lanes.push_back({report.lane, totals_of(shown), totals_of(floor->second)});
+  if (judged) {
+    ruling.lanes.push_back(std::move(summary));
+  } else {
+    refusals.refuse("lane", "'" + name_of(report.lane) + "' is not one of the lanes to judge",
+                    "leave the report out, or write a baseline that has the lane");
+  }
+}
+
+/// Returns those of the lanes that have no report. A report that can't be read may be of any lane
+/// and is refused itself, so none is returned if there are at least as many of those.
+std::vector<ReportLane> lanes_without_report(std::span<const Submission> submissions,
+                                             std::span<const ReportLane> lanes) {
+  std::vector<ReportLane> lacking;
+  for (const ReportLane lane : lanes) {
+    const bool there = std::any_of(submissions.begin(), submissions.end(), [lane](const auto& one) {
+      return one.report && one.report->lane == lane;
+    });
+    if (!there) lacking.push_back(lane);
+  }
+  const auto unreadable = std::count_if(submissions.begin(), submissions.end(),
+                                        [](const auto& one) { return !one.report; });
+  if (lacking.size() <= static_cast<std::size_t>(unreadable)) lacking.clear();
+  return lacking;
 }
 
 /// Adds a refusal unless there is exactly one report for each lane.
-void check_lanes(std::span<const Submission> submissions, const Baseline& baseline,
+void check_lanes(std::span<const Submission> submissions, std::span<const Demand> demands,
                  const GateOptions& options, GateRuling& ruling) {
   std::map<ReportLane, std::string> seen;
   for (const auto& submission : submissions) {
@@ -350,14 +392,22 @@ void check_lanes(std::span<const Submission> submissions, const Baseline& baseli
         .refuse("lane", "'" + name_of(at->first) + "' already has a report: " + at->second,
                 "give one report per lane");
   }
-  std::vector<ReportLane> demanded = options.lanes;
-  if (demanded.empty()) {
-    for (const auto& [lane, floor] : baseline) demanded.push_back(lane);
-  }
-  for (const ReportLane lane : lanes_without_report(submissions, demanded)) {
-    RefusalCollector("", ruling.refusals)
-        .refuse("lane " + name_of(lane), "no report of it was given",
-                "give one, or name the lanes to judge with --lane");
+  const auto refuse = [&](std::span<const ReportLane> lanes, const char* reason, const char* fix) {
+    for (const ReportLane lane : lanes_without_report(submissions, lanes)) {
+      RefusalCollector("", ruling.refusals).refuse("lane " + name_of(lane), reason, fix);
+    }
+  };
+  constexpr const char* kName = "give one, or name the lanes to judge with --lane";
+  refuse(options.lanes, "no report of it was given", kName);
+  for (const auto& demand : demands) {
+    std::vector<ReportLane> lanes;
+    for (const auto& [lane, floor] : demand.lanes) lanes.push_back(lane);
+    if (!demand.generated) {
+      refuse(lanes, "the policy demands a report of it, but none was given",
+             "run the lane with --report");
+    } else if (options.lanes.empty()) {
+      refuse(lanes, "no report of it was given", kName);
+    }
   }
 }
 
@@ -383,38 +433,23 @@ Json to_json_value(const AcceptedFailure& accepted) {
 
 }  // namespace
 
-std::vector<ReportLane> lanes_without_report(std::span<const Submission> submissions,
-                                             std::span<const ReportLane> lanes) {
-  std::vector<ReportLane> lacking;
-  for (const ReportLane lane : lanes) {
-    const bool there = std::any_of(submissions.begin(), submissions.end(), [lane](const auto& one) {
-      return one.report && one.report->lane == lane;
-    });
-    if (!there) lacking.push_back(lane);
-  }
-  const auto unreadable = std::count_if(submissions.begin(), submissions.end(),
-                                        [](const auto& one) { return !one.report; });
-  if (lacking.size() <= static_cast<std::size_t>(unreadable)) lacking.clear();
-  return lacking;
-}
-
-GateRuling judge_gate(std::span<const Submission> submissions, const Baseline& baseline,
+GateRuling judge_gate(std::span<const Submission> submissions, std::span<const Demand> demands,
                       const GateOptions& options) {
   GateRuling ruling;
   ruling.today = options.today;
-  Settled settled = settle(submissions, baseline, options.known_failures, options.today);
+  Settled settled = settle(submissions, demands, options.today);
   for (const auto& one : settled.submissions) {
     if (one.report) ruling.shown[one.report->lane] = floor_of(*one.report);
-    judge_one(one, settled.baseline, options, ruling);
+    for (const auto& [file, failure] : settled.accepted) {
+      if (failure.kind == KnownFailure::Kind::kProperty) {
+        ruling.shown[failure.lane].properties.erase(failure.name);
+      }
+    }
+    judge_one(one, settled.demands, options, ruling);
   }
-  check_lanes(settled.submissions, settled.baseline, options, ruling);
+  check_lanes(settled.submissions, settled.demands, options, ruling);
   check_digests(settled.submissions, options, ruling);
   ruling.refusals.insert(ruling.refusals.end(), settled.refusals.begin(), settled.refusals.end());
-  for (const auto& [file, failure] : settled.accepted) {
-    if (failure.kind == KnownFailure::Kind::kProperty) {
-      ruling.shown[failure.lane].properties.erase(failure.name);
-    }
-  }
   ruling.accepted_failures = std::move(settled.accepted);
   ruling.settled = std::move(settled.submissions);
   for (auto& refusal : ruling.refusals) {

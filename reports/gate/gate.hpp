@@ -1,6 +1,6 @@
 #pragma once
-// Accepts or refuses the reports of a run, one report per lane, by comparison with the baseline,
-// which is an earlier accepted run. Reads no files.
+// Accepts or refuses the reports of a run, one report per lane, by what is demanded: a baseline,
+// which is an earlier accepted run, and policies. Reads no files.
 
 #include <optional>
 #include <span>
@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "reports/evidence.hpp"
-#include "reports/gate/baseline.hpp"
 #include "reports/gate/known_failures.hpp"
 
 namespace reprise::reports {
@@ -17,12 +16,11 @@ struct GateOptions {
   /// The commit to judge: its hash, or at least the first kCommitDigitsMin digits of the hash.
   std::string commit;
   bool allow_dirty = false;
-  std::vector<ReportLane> lanes = {};  ///< lanes of the baseline to judge; empty means all
+  std::vector<ReportLane> lanes = {};  ///< lanes to judge by the baseline; empty means all of it
   /// SHA-256 of the reports, as hexadecimal digits, in any order: each report must have one of
   /// them, and each must be that of a report. If there are none, only the entries of a report are
   /// judged.
   std::vector<std::string> digests = {};
-  std::vector<KnownFailure> known_failures = {};
   Date today = {};                  ///< the day that decides whether a known failure has expired
   std::string program = "reprise";  ///< how to call this program in the commands of a remedy
 };
@@ -38,9 +36,9 @@ struct LaneSummary {
 
 struct GateRuling {
   std::vector<Refusal> refusals;
-  std::vector<LaneSummary> lanes;  ///< one for each readable report of a lane in the baseline
+  std::vector<LaneSummary> lanes;  ///< one for each readable report of a lane that is judged
   std::vector<AcceptedFailure> accepted_failures = {};
-  Baseline shown = {};     ///< what the readable reports show, without the accepted failures
+  Floors shown = {};       ///< what the readable reports show, without the accepted failures
   bool by_digest = false;  ///< true if digests were demanded, so that every byte was held
   Date today = {};         ///< the day that decided which known failures have expired
   std::vector<Submission> settled = {};  ///< the reports without the accepted failures
@@ -59,19 +57,16 @@ struct GateRuling {
 /// hashes must be equal. Whenever the seeds are equal, each scenario must have ended as in the
 /// baseline (see course_of) and with the same content.
 ///
-/// Known failures are settled first (see settle), so each is either listed as accepted or refused.
+/// A policy demands less: it names no scenarios, and a report of a lane that it does not name is
+/// welcome. Known failures are settled first (see settle), so each is either listed as accepted or
+/// refused.
 ///
 /// GateOptions::digests alone hold what no entry of a report contradicts, such as times, the
 /// machine and texts; tests/reports/gate/held_by_digest.txt has the list.
 ///
 /// A `commit` with fewer than kCommitDigitsMin digits matches nothing.
-GateRuling judge_gate(std::span<const Submission> submissions, const Baseline& baseline,
+GateRuling judge_gate(std::span<const Submission> submissions, std::span<const Demand> demands,
                       const GateOptions& options);
-
-/// Returns those of the lanes that have no report. A report that can't be read may be of any lane
-/// and is refused itself, so none is returned if there are at least as many of those.
-std::vector<ReportLane> lanes_without_report(std::span<const Submission> submissions,
-                                             std::span<const ReportLane> lanes);
 
 /// Returns canonical JSON: {"accepted", "commit", "known_failures": [...], "lanes": [...],
 /// "not_known", "refusals": [...], "reports": [{"file", "sha256"}...], "today"}.

@@ -95,20 +95,35 @@ std::optional<Objection> objection_to(const KnownFailure& known, const Shown& sh
   return std::nullopt;
 }
 
-/// Takes a scenario out of the report and out of the baseline, together with its doubled run.
-void take_out(const std::string& name, Report& report, LaneFloor* floor) {
-  const auto at = std::find_if(report.scenarios.begin(), report.scenarios.end(),
-                               [&name](const auto& one) { return one.name == name; });
-  report.scenarios.erase(at);
-  if (report.planned > 0) --report.planned;
-  if (floor == nullptr || floor->scenarios.erase(name) == 0) return;
-  if (floor->runs_doubled > 0) --floor->runs_doubled;
+void lower(std::uint64_t& count) {
+  if (count > 0) --count;
 }
 
-void take_out(const KnownFailure& known, Report& report, LaneFloor* floor) {
+/// Takes what is known to fail out of the demand. A scenario goes together with its doubled run.
+void take_out(const KnownFailure& known, LaneFloor& floor) {
   switch (known.kind) {
     case Kind::kScenario:
-      take_out(known.name, report, floor);
+      if (floor.scenarios.empty()) {
+        lower(floor.unnamed.scenarios);
+      } else if (floor.scenarios.erase(known.name) == 0) {
+        break;
+      }
+      lower(floor.runs_doubled);
+      break;
+    case Kind::kProperty:
+      floor.properties.erase(known.name);
+      break;
+    case Kind::kMutant:
+      floor.mutants.erase(known.name);
+      break;
+  }
+}
+
+void take_out(const KnownFailure& known, Report& report) {
+  switch (known.kind) {
+    case Kind::kScenario:
+      std::erase_if(report.scenarios, [&known](const auto& one) { return one.name == known.name; });
+      lower(report.planned);
       break;
     case Kind::kProperty:
       // Stays in the report without its failure, so that its counts are still checked.
@@ -118,11 +133,9 @@ void take_out(const KnownFailure& known, Report& report, LaneFloor* floor) {
         property.counterexample.reset();
         property.code.clear();
       }
-      if (floor != nullptr) floor->properties.erase(known.name);
       break;
     case Kind::kMutant:
       std::erase_if(report.mutants, [&known](const auto& one) { return one.name == known.name; });
-      if (floor != nullptr) floor->mutants.erase(known.name);
       break;
   }
 }
@@ -162,18 +175,17 @@ class LaneSettling {
                 : std::optional(Objection{"is already covered by an earlier entry", kRemoveEntry});
       if (objection) refuse(known, *objection);
       if (objection || !consistent) continue;
-      take_out(known, *submission->report, floor_of_lane(lane));
+      take_out(known, *submission->report);
+      for (auto& demand : settled_.demands) {
+        const auto floor = demand.lanes.find(lane);
+        if (floor != demand.lanes.end()) take_out(known, floor->second);
+      }
       settled_.accepted.push_back({submission->file, known});
     }
     if (consistent) submission->report->verdict = overall(*submission->report);
   }
 
  private:
-  LaneFloor* floor_of_lane(ReportLane lane) {
-    const auto at = settled_.baseline.find(lane);
-    return at == settled_.baseline.end() ? nullptr : &at->second;
-  }
-
   void refuse(const KnownFailure& known, const Objection& objection) {
     const std::string kind = known.kind == Kind::kScenario ? "" : name_of(known.kind) + " ";
     settled_.refusals.push_back(
@@ -212,24 +224,21 @@ std::string to_text(Date date) {
   return text.data();
 }
 
-std::string name_of(KnownFailure::Kind kind) {
-  switch (kind) {
-    case Kind::kScenario:
-      return "scenario";
-    case Kind::kProperty:
-      return "property";
-    case Kind::kMutant:
-      return "mutant";
-  }
-  return "scenario";
+Words words_of(KnownFailure::Kind) {
+  static constexpr std::array<std::string_view, 3> kWords = {"scenario", "property", "mutant"};
+  return {"a kind of known failure", "kinds", kWords};
 }
 
-Settled settle(std::span<const Submission> submissions, const Baseline& baseline,
-               std::span<const KnownFailure> failures, Date today) {
+Settled settle(std::span<const Submission> submissions, std::span<const Demand> demands,
+               Date today) {
   Settled settled{.submissions = {submissions.begin(), submissions.end()},
-                  .baseline = baseline,
+                  .demands = {demands.begin(), demands.end()},
                   .accepted = {},
                   .refusals = {}};
+  std::vector<KnownFailure> failures;
+  for (const auto& demand : demands) {
+    failures.insert(failures.end(), demand.known_failures.begin(), demand.known_failures.end());
+  }
   std::set<ReportLane> lanes;
   for (const auto& known : failures) lanes.insert(known.lane);
   for (const ReportLane lane : lanes) LaneSettling(failures, today, settled).settle(lane);

@@ -477,14 +477,15 @@ TEST_F(GateVerb, a_policy_is_held_against_the_reports) {
   EXPECT_EQ(json["lanes"][0]["shown"]["scenarios"], 4) << json;
   EXPECT_FALSE(json["lanes"][0].contains("demanded")) << json;
   const std::pair<std::string, std::string> rows[] = {
-      {"{scenarios: 5}", "scenarios: 4 ran, but the policy demands 5"},
-      {"{doubled: 1}", "determinism: 0 runs doubled, but the policy demands 1"},
+      {"{scenarios: 5}", "scenarios: 4 run, but the policy demands 5"},
+      {"{doubled: 1}",
+       "is incomplete: nothing was run twice (the policy demands 1); fix: complete it"},
       {"{property_cases: 1}", "properties: 0 random cases, but the policy demands 1"},
-      {"{mutants: all}", "were not caught, but the policy demands all"},
+      {"{mutants: all}", "is incomplete: no mutant (the policy demands "},
       {"{exhaustive: [{sharding: fully_reshardable, pairs: 110889}]}",
-       "0 pairs of layouts passed with fully_reshardable, but the policy demands 110889"},
+       "0 pairs passed with fully_reshardable, but the policy demands 110,889"},
       {"{exhaustive: [{sharding: fsdp_dtensor, hsdp: true, pairs: 1}]}",
-       "0 pairs of layouts passed with fsdp_dtensor hsdp, but the policy demands 1"},
+       "0 pairs passed with fsdp_dtensor hsdp, but the policy demands 1"},
       {"{scenarios: 4}\n  mpi: {skipped: 9}",
        "lane mpi: the policy demands a report of it, but none was given"},
   };

@@ -20,7 +20,7 @@
 #include "core/verify/verify_objects.hpp"
 #include "driver/language/model_file.hpp"
 #include "driver/language/scenario.hpp"
-#include "reports/gate/baseline.hpp"
+#include "reports/gate/demand.hpp"
 #include "reprise/value.hpp"
 #include "tests/core/format/pickles.hpp"
 #include "tests/hostile/allocations.hpp"

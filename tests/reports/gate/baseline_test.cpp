@@ -1,6 +1,6 @@
 // Tests that results of an accepted run are stored and read again.
 
-#include "reports/gate/baseline.hpp"
+#include "reports/gate/demand.hpp"
 
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-Baseline sample_baseline() {
+Floors sample_baseline() {
   const Report report = sample_report();
   return baseline_of({&report, 1});
 }
@@ -34,7 +34,7 @@ std::string complaint(const std::string& text) {
 }
 
 TEST(Baseline, holds_what_each_lane_showed) {
-  const Baseline baseline = sample_baseline();
+  const Floors baseline = sample_baseline();
   ASSERT_EQ(baseline.size(), 1U);
   const LaneFloor& lane = baseline.at(ReportLane::kSim);
   EXPECT_EQ(lane.scenarios.at("one").compared.elements, 200U);
@@ -65,7 +65,7 @@ TEST(Baseline, of_this_tree_holds_the_lives_of_each_scenario) {
 }
 
 TEST(Baseline, what_was_written_is_read_and_written_the_same) {
-  Baseline baseline = sample_baseline();
+  Floors baseline = sample_baseline();
   baseline[ReportLane::kMpi] = baseline[ReportLane::kSim];
   baseline[ReportLane::kMpi].scenarios.erase("skipped");
   const std::string text = to_json(baseline);
@@ -80,7 +80,7 @@ TEST(Baseline, the_report_of_an_accepted_run_is_one) {
 TEST(Baseline, sums_stop_at_the_largest_count) {
   Report report = sample_report();
   report.scenarios[0].ranks[0].elements = ~std::uint64_t{0};
-  const Baseline baseline = baseline_of({&report, 1});
+  const Floors baseline = baseline_of({&report, 1});
   EXPECT_EQ(baseline.at(ReportLane::kSim).scenarios.at("one").compared.elements, ~std::uint64_t{0});
   EXPECT_EQ(totals_of(baseline.at(ReportLane::kSim)).elements, ~std::uint64_t{0});
   EXPECT_EQ(complaint(to_json(baseline)), "");

@@ -17,14 +17,15 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-Baseline sample_baseline() {
+Floors sample_baseline() {
   const Report report = sample_report();
   return baseline_of({&report, 1});
 }
 
-GateRuling rule(const std::vector<Submission>& submissions, const Baseline& baseline,
+GateRuling rule(const std::vector<Submission>& submissions, const Floors& baseline,
                 const GateOptions& options = {.commit = kSampleCommit}) {
-  return judge_gate(submissions, baseline, options);
+  const Demand demand{.generated = true, .lanes = baseline};
+  return judge_gate(submissions, {&demand, 1}, options);
 }
 
 GateRuling rule(const Report& report) {
@@ -183,7 +184,7 @@ TEST(Gate, what_one_seed_can_not_show_at_any_commit) {
 TEST(Gate, where_a_lane_has_no_event_hashes_its_course_is_left_to_it) {
   Report report = sample_report();
   first(report).event_hash.clear();
-  const Baseline baseline = baseline_of({&report, 1});
+  const Floors baseline = baseline_of({&report, 1});
   first(report).content_digest = "another";
   first(report).incarnations[1].outcome = LifeOutcome::kFellBack;
   EXPECT_TRUE(rule({{.file = "r.json", .report = report}}, baseline).accepted());
@@ -468,7 +469,7 @@ TEST(Gate, what_a_command_loads_is_noted_by_nobody) {
   expect_refused(rule(report),
                  "loaded step 2, but the last life loaded no checkpoint of that step");
   first(report).incarnations[1].layout = first(report).layouts[1] = "command";
-  const Baseline own = baseline_of({&report, 1});
+  const Floors own = baseline_of({&report, 1});
   const auto ruling = rule({{.file = "r.json", .report = report}}, own);
   EXPECT_TRUE(ruling.accepted()) << text_of(ruling);
 }
@@ -741,8 +742,8 @@ TEST(Gate, commands_call_the_program_and_catalogue_as_the_caller_did) {
   report.mutants.clear();
   for (auto& result : report.scenarios) result.file = "my jobs/" + result.name + ".yaml";
   const std::vector<Submission> submissions = {{.file = "it's/out", .report = report}};
-  const auto ruling = judge_gate(submissions, sample_baseline(),
-                                 {.commit = kSampleCommit, .program = "build/reprise"});
+  const auto ruling =
+      rule(submissions, sample_baseline(), {.commit = kSampleCommit, .program = "build/reprise"});
   ASSERT_EQ(ruling.refusals.size(), 1U);
   EXPECT_EQ(ruling.refusals[0].fix,
             "complete it: build/reprise properties --report 'it'\\''s/out' && build/reprise "
@@ -827,7 +828,7 @@ TEST(Gate, objects_alone_count_in_lane_files_and_nowhere_else) {
   for (auto& one : first(report).ranks) one.elements = 0;
   for (const ReportLane lane : {ReportLane::kFiles, ReportLane::kSim, ReportLane::kMpi}) {
     report.lane = lane;
-    const Baseline baseline = baseline_of({&report, 1});
+    const Floors baseline = baseline_of({&report, 1});
     const auto ruling = rule({{.file = "r.json", .report = report}}, baseline);
     EXPECT_EQ(ruling.accepted(), report.lane == ReportLane::kFiles)
         << name_of(lane) << text_of(ruling);
@@ -839,7 +840,7 @@ TEST(Gate, what_is_unreadable_or_of_a_lane_too_few_or_too_many) {
   Report mpi = sim;
   mpi.lane = ReportLane::kMpi;
   const Report both_lanes[] = {sim, mpi};
-  const Baseline both = baseline_of(both_lanes);
+  const Floors both = baseline_of(both_lanes);
   const Submission of_sim{.file = "sim.json", .report = sim};
   const Submission of_mpi{.file = "mpi.json", .report = mpi};
   EXPECT_TRUE(rule({of_sim, of_mpi}, both).accepted());

@@ -46,15 +46,17 @@ std::vector<KnownFailure> all_known() {
           known(Kind::kMutant, "floor-vs-ceil-chunk", "MUTANT_SURVIVED")};
 }
 
-Baseline sample_baseline() {
+Floors sample_baseline() {
   const Report report = sample_report();
   return baseline_of({&report, 1});
 }
 
 GateRuling rule(const std::vector<Submission>& submissions,
-                const std::vector<KnownFailure>& failures, const std::string& today) {
-  return judge_gate(submissions, sample_baseline(),
-                    {.commit = kSampleCommit, .known_failures = failures, .today = day(today)});
+                const std::vector<KnownFailure>& failures, const std::string& today,
+                const Floors& baseline = sample_baseline()) {
+  const std::vector<Demand> demands = {{.generated = true, .lanes = baseline},
+                                       {.known_failures = failures}};
+  return judge_gate(submissions, demands, {.commit = kSampleCommit, .today = day(today)});
 }
 
 GateRuling rule(const Report& report, const std::vector<KnownFailure>& failures = all_known(),
@@ -114,9 +116,7 @@ TEST(KnownFailures, show_nothing_in_a_new_baseline) {
   EXPECT_FALSE(shown.mutants.contains("floor-vs-ceil-chunk"));
   EXPECT_EQ(shown.runs_doubled, 2U);
   const std::vector<Submission> later = {{.file = "r.json", .report = failing_report()}};
-  const auto ruled = judge_gate(
-      later, ruling.shown,
-      {.commit = kSampleCommit, .known_failures = all_known(), .today = day("2026-03-01")});
+  const auto ruled = rule(later, all_known(), "2026-03-01", ruling.shown);
   EXPECT_TRUE(ruled.accepted()) << text_of(ruled);
 }
 

@@ -88,7 +88,7 @@ std::vector<Change> changes_of(const Json& value) {
 
 class Tampering {
  public:
-  Tampering(const std::string& text, const Baseline& baseline, const std::string& commit)
+  Tampering(const std::string& text, const Floors& baseline, const std::string& commit)
       : document_(Json::parse(text)),
         text_(text),
         baseline_(baseline),
@@ -124,7 +124,8 @@ class Tampering {
     try {
       const std::vector<Submission> one = {
           {.file = "r.json", .report = parse_report(document.dump(), "r.json")}};
-      const auto ruling = judge_gate(one, baseline_, options_);
+      const Demand demand{.generated = true, .lanes = baseline_};
+      const auto ruling = judge_gate(one, {&demand, 1}, options_);
       return ruling.accepted() ? "" : ruling.refusals[0].subject + ": " + ruling.refusals[0].reason;
     } catch (const ReadError& error) {
       return error.what();
@@ -133,14 +134,14 @@ class Tampering {
 
   Json document_;
   std::string text_;
-  const Baseline& baseline_;
+  const Floors& baseline_;
   GateOptions options_;
   AcceptedTampers accepted_ = {};
 };
 
 }  // namespace
 
-AcceptedTampers accepted_tampers(const std::string& report, const Baseline& baseline,
+AcceptedTampers accepted_tampers(const std::string& report, const Floors& baseline,
                                  const std::string& commit) {
   return Tampering(report, baseline, commit).all();
 }

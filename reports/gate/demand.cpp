@@ -1,4 +1,4 @@
-#include "reports/gate/baseline.hpp"
+#include "reports/gate/demand.hpp"
 
 #include <algorithm>
 #include <sstream>
@@ -21,17 +21,17 @@ void bind_totals(Slot& slot, LaneFloor& lane) {
   slot.derived_field("elements", totals.elements, truth);
 }
 
-Baseline parse_floors(const JsonField& root) {
+Floors parse_floors(const JsonField& root) {
   const JsonField version = root.at("baseline_version");
   if (version.integer() != kBaselineVersion) {
     version.refuse("is " + std::to_string(version.integer()) + "; this program reads " +
                    std::to_string(kBaselineVersion) +
                    "; write the baseline with it: reprise gate --write-baseline");
   }
-  return read<Baseline>(root.at("lanes"));
+  return read<Floors>(root.at("lanes"));
 }
 
-Baseline from_report(const std::string& text, const std::string& file) {
+Floors from_report(const std::string& text, const std::string& file) {
   const Report report = parse_report(text, file);
   const auto refusals = weigh(report);
   if (!refusals.empty()) {
@@ -44,7 +44,7 @@ Baseline from_report(const std::string& text, const std::string& file) {
 
 /// Throws unless the baseline demands something on each lane. A baseline without demands would
 /// accept any report.
-void check_demands(const Baseline& baseline, const std::string& file) {
+void check_demands(const Floors& baseline, const std::string& file) {
   if (baseline.empty()) throw ReadError(file + ": lanes: it has none, so it demands nothing");
   for (const auto& [lane, floor] : baseline) {
     const bool demands = totals_of(floor).scenarios != 0 || !floor.properties.empty() ||
@@ -136,7 +136,7 @@ std::string account_of(const ScenarioResult& result) {
 }
 
 LaneTotals totals_of(const LaneFloor& lane) {
-  LaneTotals totals;
+  LaneTotals totals = lane.unnamed;
   for (const auto& [name, floor] : lane.scenarios) {
     ++(floor.skipped.empty() ? totals.scenarios : totals.skipped);
     totals.elements = saturating_sum(totals.elements, floor.compared.elements);
@@ -183,20 +183,20 @@ LaneFloor floor_of(const Report& report) {
   return lane;
 }
 
-Baseline baseline_of(std::span<const Report> reports) {
-  Baseline baseline;
+Floors baseline_of(std::span<const Report> reports) {
+  Floors baseline;
   for (const auto& report : reports) baseline[report.lane] = floor_of(report);
   return baseline;
 }
 
-std::string to_json(const Baseline& baseline) {
+std::string to_json(const Floors& baseline) {
   return text_of({{"baseline_version", kBaselineVersion}, {"lanes", written(baseline)}});
 }
 
-Baseline parse_baseline(const std::string& text, const std::string& file) {
+Floors parse_baseline(const std::string& text, const std::string& file) {
   const auto document = parse_document(text, file);
   const JsonField root(document, file, "");
-  Baseline baseline = root.has("schema_version") ? from_report(text, file) : parse_floors(root);
+  Floors baseline = root.has("schema_version") ? from_report(text, file) : parse_floors(root);
   check_demands(baseline, file);
   return baseline;
 }

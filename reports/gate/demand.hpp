@@ -1,12 +1,14 @@
 #pragma once
-// Reads and writes the baseline, which holds the results of an accepted run, lane by lane. A later
-// run must prove at least as much.
+// What reports must show, lane by lane: a baseline, which holds the results of an accepted run, or
+// a policy, which people wrote. Reads and writes baselines.
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <set>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "reports/evidence.hpp"
 #include "reports/report.hpp"
@@ -36,9 +38,18 @@ std::string course_of(const ScenarioResult& result);
 /// ranks loaded, checkpoints, planned faults and the diagnosis.
 std::string account_of(const ScenarioResult& result);
 
+struct LaneTotals {
+  std::uint64_t scenarios = 0;  ///< number of scenarios that ran
+  std::uint64_t skipped = 0;
+  std::uint64_t elements = 0;
+};
+
 struct LaneFloor {
   std::map<std::string, ScenarioFloor> scenarios;
+  /// What is demanded beside those scenarios: a policy names none.
+  LaneTotals unnamed = {};
   std::map<std::string, std::uint64_t> properties;  ///< number of cases by property
+  std::uint64_t cases = 0;  ///< least number of cases of all properties; a policy alone has one
   std::set<std::string> mutants;
   /// Mutants that some scenario of the matrix caught, and the number of its scenarios; empty and 0
   /// if no matrix was made.
@@ -56,26 +67,44 @@ struct LaneFloor {
   Project project = {};
 };
 
-/// The totals of a lane, for a quick comparison.
-struct LaneTotals {
-  std::uint64_t scenarios = 0;  ///< number of scenarios that ran
-  std::uint64_t skipped = 0;
-  std::uint64_t elements = 0;
-};
 LaneTotals totals_of(const LaneFloor& lane);
 
-/// If two reports have the same lane, the later report is used.
-using Baseline = std::map<ReportLane, LaneFloor>;
+using Floors = std::map<ReportLane, LaneFloor>;
+
+using Date = std::chrono::year_month_day;
+
+/// What a policy allows to fail until a date.
+struct KnownFailure {
+  enum class Kind : std::uint8_t { kScenario, kProperty, kMutant };
+
+  ReportLane lane = ReportLane::kSim;
+  Kind kind = Kind::kScenario;
+  std::string name;
+  std::string code;  ///< the code that it fails with; for a mutant MUTANT_SURVIVED
+  std::string reason;
+  std::string owner;
+  Date expires;       ///< the last day on which it is accepted
+  std::string place;  ///< file and line of the entry
+};
+
+/// What reports must show, and what may fail meanwhile: a baseline, which a run made, or a policy,
+/// which people wrote.
+struct Demand {
+  bool generated = false;  ///< true for a baseline, which knows every lane and each skip
+  Floors lanes = {};
+  std::vector<KnownFailure> known_failures = {};
+};
 
 LaneFloor floor_of(const Report& report);
-Baseline baseline_of(std::span<const Report> reports);
+/// If two reports have the same lane, the later report is used.
+Floors baseline_of(std::span<const Report> reports);
 
 /// Returns canonical JSON, as in report.json. The text is small enough to be committed to a
 /// repository.
-std::string to_json(const Baseline& baseline);
+std::string to_json(const Floors& baseline);
 /// Reads the output of to_json, or the report.json of an accepted run. Throws ReadError if the text
 /// is neither, if its totals disagree with its entries, if the report does not pass, or if the
 /// baseline demands nothing.
-Baseline parse_baseline(const std::string& text, const std::string& file);
+Floors parse_baseline(const std::string& text, const std::string& file);
 
 }  // namespace reprise::reports
