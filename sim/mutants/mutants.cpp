@@ -1,37 +1,32 @@
 #include "sim/mutants/mutants.hpp"
 
 #include <algorithm>
-#include <array>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/base/codes.hpp"
 #include "core/base/nearest.hpp"
 #include "core/base/print.hpp"
 #include "reprise/error.hpp"
-#include "sim/mutants/mutant_tables.hpp"
+#include "sim/mutants/registration.hpp"
 #include "sim/mutants/seam_watch.hpp"
 
 namespace reprise::sim {
 namespace {
 
-constexpr std::array kTables = {
-    agreement_mutants,   async_mutants,   cache_mutants,    commit_mutants,
-    description_mutants, group_mutants,   load_mutants,     memory_mutants,
-    module_mutants,      replica_mutants, rerun_mutants,    save_mutants,
-    state_mutants,       store_mutants,   training_mutants, verb_mutants};
-
-const std::vector<Mutant>& registry() {
-  static const std::vector<Mutant> all = [] {
-    std::vector<Mutant> joined;
-    for (const auto table : kTables) joined.insert(joined.end(), table().begin(), table().end());
-    std::ranges::sort(joined, {}, &Mutant::name);
-    return joined;
-  }();
+/// All mutants, sorted by name.
+std::vector<Mutant>& registry() {
+  static std::vector<Mutant> all;
   return all;
 }
 
 }  // namespace
+
+Registration::Registration(Mutant mutant) {
+  auto& all = registry();
+  all.insert(std::ranges::upper_bound(all, mutant.name, {}, &Mutant::name), std::move(mutant));
+}
 
 std::span<const Mutant> mutants() { return registry(); }
 

@@ -4,7 +4,7 @@
 #include "core/base/codes.hpp"
 #include "properties/ruling_code.hpp"
 #include "sim/mutants/asked.hpp"
-#include "sim/mutants/mutant_tables.hpp"
+#include "sim/mutants/registration.hpp"
 
 namespace reprise::sim {
 namespace {
@@ -22,16 +22,52 @@ std::vector<LocalPlan> one_common(std::vector<LocalPlan> offers) {
     plan.common_digest = first.common_digest;
   });
 }
+
+const Registration kAgreedByTwoCommon({
+    "agreed-by-two/common",
+    "The save checks that the common state is the same on the first two ranks only. A rank "
+    "whose common state differs goes unnoticed.",
+    "PlanSeams::heard",
+    "3 ranks, and a common state that differs on the last one",
+    {judged::kVerdictDisagreement},
+    [](Policies& policies) { policies.save.plan.heard = asked<one_common>; },
+});
+
 std::vector<CacheClaim> one_memory(std::vector<CacheClaim> claims) {
   return of_first_ranks(std::move(claims), [](CacheClaim& claim, const CacheClaim& first) {
     claim.remembered = first.remembered;
   });
 }
+
+const Registration kAgreedByTwoKeptCommon({
+    "agreed-by-two/kept-common",
+    "A cached plan is reused as soon as the first two ranks have the same common state, without "
+    "asking the others.",
+    "CacheSeams::claims",
+    "cached plans; 3 ranks, and a common state that differs on the last one",
+    {judged::kVerdictDisagreement},
+    [](Policies& policies) { policies.save.cache.claims = asked<one_memory>; },
+});
+
 std::vector<CacheClaim> no_structure(std::vector<CacheClaim> claims) {
   return of_first_ranks(std::move(claims),
                         [](CacheClaim& claim, const CacheClaim&) { claim.structure = 0; });
 }
+
 void drop_unplanned(std::span<const std::string>) {}
+
+const Registration kAgreedByTwoKeptStructure({
+    "agreed-by-two/kept-structure",
+    "A cached plan is reused as soon as the first two ranks save the same keys as before. Keys "
+    "that are not in the plan are dropped.",
+    "CacheSeams::claims, unplanned",
+    "cached plans; 3 ranks, and a key that changes on the last one",
+    {Code::kStalePlan, judged::kVerdictDisagreement},
+    [](Policies& policies) {
+      policies.save.cache.claims = asked<no_structure>;
+      policies.save.cache.unplanned = asked<drop_unplanned>;
+    },
+});
 
 /// Takes what later ranks say of their groups for what it should be.
 void groups_of_first_ranks(std::span<const GroupIdeas> ideas) {
@@ -42,55 +78,14 @@ void groups_of_first_ranks(std::span<const GroupIdeas> ideas) {
   judge_groups(taken);
 }
 
-// --- mutants -------------------------------------------------------------------------------------
-
-void compare_common_of_first_ranks(Policies& policies) {
-  policies.save.plan.heard = asked<one_common>;
-}
-void keep_plans_by_memory_of_first_ranks(Policies& policies) {
-  policies.save.cache.claims = asked<one_memory>;
-}
-void keep_plans_by_structure_of_first_ranks(Policies& policies) {
-  policies.save.cache.claims = asked<no_structure>;
-  policies.save.cache.unplanned = asked<drop_unplanned>;
-}
-void compare_groups_of_first_ranks(Policies& policies) {
-  policies.job.groups = asked<groups_of_first_ranks>;
-}
+const Registration kAgreedByTwoGroups({
+    "agreed-by-two/groups",
+    "The check that ranks agree on their groups covers the first two ranks only.",
+    "JobPolicy::groups",
+    "3 ranks, the last of which has a wrong group",
+    {judged::kVerdictDisagreement, Code::kNoWriter, Code::kMultiWriter},
+    [](Policies& policies) { policies.job.groups = asked<groups_of_first_ranks>; },
+});
 
 }  // namespace
-
-std::span<const Mutant> agreement_mutants() {
-  static const std::vector<Mutant> all = {
-      {"agreed-by-two/common",
-       "The save checks that the common state is the same on the first two ranks only. A rank "
-       "whose common state differs goes unnoticed.",
-       "PlanSeams::heard",
-       "3 ranks, and a common state that differs on the last one",
-       {judged::kVerdictDisagreement},
-       compare_common_of_first_ranks},
-      {"agreed-by-two/groups",
-       "The check that ranks agree on their groups covers the first two ranks only.",
-       "JobPolicy::groups",
-       "3 ranks, the last of which has a wrong group",
-       {judged::kVerdictDisagreement, Code::kNoWriter, Code::kMultiWriter},
-       compare_groups_of_first_ranks},
-      {"agreed-by-two/kept-common",
-       "A cached plan is reused as soon as the first two ranks have the same common state, without "
-       "asking the others.",
-       "CacheSeams::claims",
-       "cached plans; 3 ranks, and a common state that differs on the last one",
-       {judged::kVerdictDisagreement},
-       keep_plans_by_memory_of_first_ranks},
-      {"agreed-by-two/kept-structure",
-       "A cached plan is reused as soon as the first two ranks save the same keys as before. Keys "
-       "that are not in the plan are dropped.",
-       "CacheSeams::claims, unplanned",
-       "cached plans; 3 ranks, and a key that changes on the last one",
-       {Code::kStalePlan, judged::kVerdictDisagreement},
-       keep_plans_by_structure_of_first_ranks},
-  };
-  return all;
-}
-
 }  // namespace reprise::sim

@@ -6,14 +6,42 @@
 #include "core/base/hash.hpp"
 #include "core/plan/kept_plan.hpp"
 #include "sim/mutants/asked.hpp"
-#include "sim/mutants/mutant_tables.hpp"
+#include "sim/mutants/registration.hpp"
 
 namespace reprise::sim {
 namespace {
 
 bool fits_always(const SaveScope&, const SaveScope&) { return true; }
+
 void drop(std::span<const std::string>) {}
+
+const Registration kRerunStalePlanNoSignature({
+    "rerun-stale-plan/no-signature",
+    "The plan of the first save is reused for every later save. Keys that are not in it are "
+    "dropped silently.",
+    "CacheSeams::fits, unplanned",
+    "cached plans; two saves, with keys that appear in between",
+    {Code::kStalePlan},
+    [](Policies& policies) {
+      policies.save.cache.fits = asked<fits_always>;
+      policies.save.cache.unplanned = asked<drop>;
+    },
+});
+
 std::string one_slot(std::string_view) { return "checkpoint"; }
+
+const Registration kPlanCacheSharedKey({
+    "plan-cache-shared-key",
+    "Cached plans are keyed by type. Two kinds of checkpoint share one cache, and each is saved "
+    "with the plan of the other.",
+    "Policies::cache_of, CacheSeams::fits",
+    "cached plans; two kinds of checkpoint, saved in turn",
+    {Code::kStalePlan},
+    [](Policies& policies) {
+      policies.cache_of = asked<one_slot>;
+      policies.save.cache.fits = asked<fits_always>;
+    },
+});
 
 /// Keeps what the ranks offered for a failed save beside the plan of the save before.
 void keep_offer(PlanSlot& slot, Communicator& group, const StateDict& state) {
@@ -30,81 +58,49 @@ void keep_offer(PlanSlot& slot, Communicator& group, const StateDict& state) {
   slot.kept->structure = std::move(own);
 }
 
+const Registration kPlanCacheAfterFailedValidation({
+    "plan-cache-after-failed-validation",
+    "A save that fails later still caches the plans that ranks offered, beside the global plan "
+    "of an earlier save.",
+    "Policies::save_failed",
+    "cached plans; a save with another structure that fails",
+    {Code::kCachePoisoned},
+    [](Policies& policies) { policies.save_failed = asked<keep_offer>; },
+});
+
 std::uint64_t smallest_rank(const SaveScope& scope) {
   return static_cast<std::uint64_t>(
       std::min_element(scope.savers.begin(), scope.savers.end())->value);
 }
-void accept_owners(const SaveScope&, const SaveScope&) {}
 
-// --- mutants -------------------------------------------------------------------------------------
-
-/// Uses a remembered plan for every later save. State that the plan does not contain is dropped.
-void forget_signature(Policies& policies) {
-  policies.save.cache.fits = asked<fits_always>;
-  policies.save.cache.unplanned = asked<drop>;
-}
-
-/// Uses the same cache for all kinds of checkpoint, without comparing its content.
-void share_one_cache(Policies& policies) {
-  policies.cache_of = asked<one_slot>;
-  policies.save.cache.fits = asked<fits_always>;
-}
-
-/// Remembers the ranks' offers before the save is known to be valid.
-void remember_before_validation(Policies& policies) { policies.save_failed = asked<keep_offer>; }
-
-/// Looks up remembered owners only by the group's smallest rank. With `unverified`, also uses them
-/// without checking that they were chosen for the same tensors.
 void keep_owners_by_smallest_rank(Policies& policies) {
   policies.save.cache.distribution_key = asked<smallest_rank>;
 }
 
-void keep_owners_by_smallest_rank_unverified(Policies& policies) {
-  keep_owners_by_smallest_rank(policies);
-  policies.save.cache.verify_distribution = asked<accept_owners>;
-}
+const Registration kDistributionCacheKey({
+    "distribution-cache-key",
+    "The assignment of writers is cached under the lowest rank of the group and reused for "
+    "whatever that group saves next.",
+    "CacheSeams::distribution_key",
+    "a cache of owners; two saves, with keys that appear in between",
+    {Code::kStaleDistribution},
+    keep_owners_by_smallest_rank,
+});
+
+void accept_owners(const SaveScope&, const SaveScope&) {}
+
+const Registration kDistributionCacheKeyVerifyOff({
+    "distribution-cache-key/verify-off",
+    "Same as distribution-cache-key, but nothing checks that the cached assignment fits the "
+    "keys, so new keys get no writer.",
+    "CacheSeams::distribution_key, verify_distribution",
+    "a cache of owners; two saves, with keys that appear in between",
+    {Code::kNoWriter},
+    [](Policies& policies) {
+      keep_owners_by_smallest_rank(policies);
+      policies.save.cache.verify_distribution = asked<accept_owners>;
+    },
+});
 
 }  // namespace
-
-std::span<const Mutant> cache_mutants() {
-  static const std::vector<Mutant> all = {
-      {"distribution-cache-key",
-       "The assignment of writers is cached under the lowest rank of the group and reused for "
-       "whatever that group saves next.",
-       "CacheSeams::distribution_key",
-       "a cache of owners; two saves, with keys that appear in between",
-       {Code::kStaleDistribution},
-       keep_owners_by_smallest_rank},
-      {"distribution-cache-key/verify-off",
-       "Same as distribution-cache-key, but nothing checks that the cached assignment fits the "
-       "keys, so new keys get no writer.",
-       "CacheSeams::distribution_key, verify_distribution",
-       "a cache of owners; two saves, with keys that appear in between",
-       {Code::kNoWriter},
-       keep_owners_by_smallest_rank_unverified},
-      {"plan-cache-after-failed-validation",
-       "A save that fails later still caches the plans that ranks offered, beside the global plan "
-       "of an earlier save.",
-       "Policies::save_failed",
-       "cached plans; a save with another structure that fails",
-       {Code::kCachePoisoned},
-       remember_before_validation},
-      {"plan-cache-shared-key",
-       "Cached plans are keyed by type. Two kinds of checkpoint share one cache, and each is saved "
-       "with the plan of the other.",
-       "Policies::cache_of, CacheSeams::fits",
-       "cached plans; two kinds of checkpoint, saved in turn",
-       {Code::kStalePlan},
-       share_one_cache},
-      {"rerun-stale-plan/no-signature",
-       "The plan of the first save is reused for every later save. Keys that are not in it are "
-       "dropped silently.",
-       "CacheSeams::fits, unplanned",
-       "cached plans; two saves, with keys that appear in between",
-       {Code::kStalePlan},
-       forget_signature},
-  };
-  return all;
-}
-
 }  // namespace reprise::sim

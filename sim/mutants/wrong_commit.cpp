@@ -2,7 +2,6 @@
 #include <map>
 #include <memory>
 #include <set>
-#include <span>
 #include <utility>
 #include <vector>
 
@@ -15,15 +14,11 @@
 #include "core/seams/save_seams.hpp"
 #include "properties/ruling_code.hpp"
 #include "sim/mutants/asked.hpp"
-#include "sim/mutants/mutant_tables.hpp"
 #include "sim/mutants/protocol_steps.hpp"
+#include "sim/mutants/registration.hpp"
 
 namespace reprise::sim {
 namespace {
-
-void add(Steps& steps, Steps::iterator before, Steps more) {
-  steps.insert(before, std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
-}
 
 // --- the tracker --------------------------------------------------------------------------------
 
@@ -34,6 +29,15 @@ Steps tracker_first(Store& store, CommitTarget& target, const CommitContent& con
   if (tracker != steps.end() && swap_in < tracker) std::rotate(swap_in, tracker, tracker + 1);
   return steps;
 }
+
+const Registration kTrackerBeforePayload({
+    "tracker-before-payload",
+    "The tracker names the new checkpoint before its directory is in place.",
+    "SaveSeams::commit",
+    "a crash between the two",
+    {Code::kTrackerDangling},
+    [](Policies& policies) { policies.save.commit = asked<tracker_first>; },
+});
 
 /// Renames the tracker first and makes its content and its name durable after that.
 void move_tracker_unsynced(Store& store, const CommitTarget& target) {
@@ -57,6 +61,16 @@ Steps tracker_synced_late(Store& store, CommitTarget& target, const CommitConten
   return steps;
 }
 
+const Registration kTrackerSyncedAfterRename({
+    "tracker-synced-after-rename",
+    "The tracker is renamed before it is synced, so a power failure in between may keep the "
+    "name but lose the content.",
+    "SaveSeams::commit",
+    "a crash between the two, after which any part of the unsynced data may be lost",
+    {judged::kCommitMissing, Code::kTrackerDangling},
+    [](Policies& policies) { policies.save.commit = asked<tracker_synced_late>; },
+});
+
 ProtocolStep tracker_step(Store& store, CommitTarget& target) {
   return {"tracker", [&store, &target] { move_tracker(store, target); }};
 }
@@ -67,11 +81,29 @@ Steps scheduled_tracker(Store& store, CommitTarget& target) {
   return steps;
 }
 
+const Registration kTrackerBeforePayloadAtSchedule({
+    "tracker-before-payload/at-schedule",
+    "The tracker names the new checkpoint as soon as its save is scheduled.",
+    "SaveSeams::prepare",
+    "a crash anywhere in the save",
+    {Code::kTrackerDangling},
+    [](Policies& policies) { policies.save.prepare = asked<scheduled_tracker>; },
+});
+
 Steps without_tracker(Store& store, CommitTarget& target, const CommitContent& content, Role role) {
   Steps steps = commit_part(store, target, content, role);
   std::erase_if(steps, [](const ProtocolStep& step) { return step.name == "tracker"; });
   return steps;
 }
+
+const Registration kTrackerWrittenByNobody({
+    "tracker-written-by-nobody",
+    "No rank writes the tracker, because each expects another one to do it.",
+    "SaveSeams::commit",
+    "any job",
+    {judged::kCommitMissing},
+    [](Policies& policies) { policies.save.commit = asked<without_tracker>; },
+});
 
 Steps tracker_everywhere(Store& store, CommitTarget& target, const CommitContent& content,
                          Role role) {
@@ -79,6 +111,15 @@ Steps tracker_everywhere(Store& store, CommitTarget& target, const CommitContent
   if (role == Role::kMember && target.step) steps.push_back(tracker_step(store, target));
   return steps;
 }
+
+const Registration kTrackerWrittenByNobodyTwo({
+    "tracker-written-by-nobody/two",
+    "A second rank also writes the tracker, without waiting for the coordinator's commit.",
+    "SaveSeams::commit",
+    "2 ranks, and a crash of the coordinator before its directory is in place",
+    {Code::kTrackerDangling},
+    [](Policies& policies) { policies.save.commit = asked<tracker_everywhere>; },
+});
 
 // --- leftovers ----------------------------------------------------------------------------------
 
@@ -119,7 +160,21 @@ Steps directory_used_again(Store& store, CommitTarget& target) {
   return steps;
 }
 
+const Registration kPayloadOfAnotherSaveKept({
+    "payload-of-another-save-kept",
+    "The save writes into a directory that an unfinished save of the same step left behind and "
+    "does not clear it, so payload of a larger world remains beside its own.",
+    "SaveSeams::prepare",
+    "a save that is killed in the commit, then the same step saved by fewer ranks",
+    {judged::kMixedGeneration},
+    [](Policies& policies) { policies.save.prepare = asked<directory_used_again>; },
+});
+
 // --- removal of checkpoints ---------------------------------------------------------------------
+
+void add(Steps& steps, Steps::iterator before, Steps more) {
+  steps.insert(before, std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+}
 
 /// Returns the steps to remove: all but the `spared` highest. Takes the numbers from the names of
 /// checkpoints and ignores the tracker.
@@ -130,12 +185,6 @@ std::vector<Step> all_but(std::set<std::int64_t> steps, std::size_t spared) {
     steps.erase(steps.begin());
   }
   return gone;
-}
-
-std::vector<Step> outdated_by_name(const std::vector<Generation>& present, const Kept& kept) {
-  std::set<std::int64_t> steps;
-  for (const auto& generation : present) steps.insert(generation.step.value);
-  return all_but(steps, static_cast<std::size_t>(kept.count));
 }
 
 /// Treats the checkpoint that is still being saved as one of those to keep.
@@ -155,11 +204,39 @@ Steps remove_first(Store& store, CommitTarget& target, const CommitContent& cont
   return steps;
 }
 
+Steps no_retention(Store&, CommitTarget&) { return {}; }
+
+const Registration kRetentionBeforeDurable({
+    "retention-before-durable",
+    "Old checkpoints are removed at the start of the commit, so a crash during the commit "
+    "leaves none.",
+    "SaveSeams::commit, retention",
+    "keep 1, and a crash in the commit",
+    {judged::kLastGoodDeleted, Code::kTrackerDangling},
+    [](Policies& policies) {
+      policies.save.commit = asked<remove_first>;
+      policies.save.retention = asked<no_retention>;
+    },
+});
+
 Steps scheduled_removal(Store& store, CommitTarget& target) {
   Steps steps = prepare_protocol(store, target);
   add(steps, steps.end(), retention_protocol(store, target, outdated_by_the_new));
   return steps;
 }
+
+const Registration kRetentionBeforeDurableAtSchedule({
+    "retention-before-durable/at-schedule",
+    "Old checkpoints are removed when the save is scheduled, so a crash at any time during the "
+    "save leaves none.",
+    "SaveSeams::prepare, retention",
+    "keep 1, and a crash anywhere in the save",
+    {judged::kLastGoodDeleted, Code::kTrackerDangling},
+    [](Policies& policies) {
+      policies.save.prepare = asked<scheduled_removal>;
+      policies.save.retention = asked<no_retention>;
+    },
+});
 
 /// Removes the old checkpoint of the same step before the new one is renamed to its final name.
 Steps same_step_removed(Store& store, CommitTarget& target, const CommitContent& content,
@@ -177,9 +254,34 @@ Steps same_step_removed(Store& store, CommitTarget& target, const CommitContent&
   return steps;
 }
 
+const Registration kSameStepRemovedFirst({
+    "same-step-removed-first",
+    "A save over the checkpoint that the tracker names removes it before the new one is in "
+    "place, so a crash in between leaves none.",
+    "SaveSeams::commit (read_back)",
+    "two saves of one step, and a crash in the commit of the second",
+    {judged::kLastGoodDeleted, Code::kTrackerDangling},
+    [](Policies& policies) { policies.save.commit = asked<same_step_removed>; },
+});
+
+std::vector<Step> outdated_by_name(const std::vector<Generation>& present, const Kept& kept) {
+  std::set<std::int64_t> steps;
+  for (const auto& generation : present) steps.insert(generation.step.value);
+  return all_but(steps, static_cast<std::size_t>(kept.count));
+}
+
 Steps retention_by_name(Store& store, CommitTarget& target) {
   return retention_protocol(store, target, outdated_by_name);
 }
+
+const Registration kRetentionCountsUnfinished({
+    "retention-counts-unfinished",
+    "Retention sorts directories by name and counts an unfinished one as the newest checkpoint.",
+    "SaveSeams::retention",
+    "keep 1, and a crash in the save of a later step",
+    {judged::kLastGoodDeleted, Code::kTrackerDangling},
+    [](Policies& policies) { policies.save.retention = asked<retention_by_name>; },
+});
 
 std::vector<Step> outdated_by_count(const std::vector<Generation>& present, const Kept& kept) {
   return outdated(present, {kept.newest, kept.count, {}});
@@ -189,7 +291,15 @@ Steps retention_by_count(Store& store, CommitTarget& target) {
   return retention_protocol(store, target, outdated_by_count);
 }
 
-Steps no_retention(Store&, CommitTarget&) { return {}; }
+const Registration kRetentionCountsDamaged({
+    "retention-counts-damaged",
+    "A damaged checkpoint that the load skipped still counts toward the number to keep, and the "
+    "checkpoint that the job fell back to is removed.",
+    "SaveSeams::retention",
+    "keep 2, a fallback, and a save after it",
+    {judged::kLastGoodDeleted},
+    [](Policies& policies) { policies.save.retention = asked<retention_by_count>; },
+});
 
 // --- the checkpoint that a load chooses ---------------------------------------------------------
 
@@ -212,129 +322,15 @@ class WholeForMe {
       std::make_shared<std::map<std::int32_t, std::shared_ptr<Opened>>>();
 };
 
-// --- mutants -------------------------------------------------------------------------------------
-
-/// Writes the tracker before the checkpoint has its final name.
-void tracker_before_payload(Policies& policies) { policies.save.commit = asked<tracker_first>; }
-/// Makes the tracker durable only after its rename.
-void tracker_synced_after_rename(Policies& policies) {
-  policies.save.commit = asked<tracker_synced_late>;
-}
-/// Saves into a directory that an unfinished save has left.
-void use_directory_again(Policies& policies) {
-  policies.save.prepare = asked<directory_used_again>;
-}
-/// Writes the tracker when the save is scheduled.
-void tracker_at_schedule(Policies& policies) { policies.save.prepare = asked<scheduled_tracker>; }
-/// Writes the tracker on no rank, because each rank relies on another rank to write it.
-void tracker_by_nobody(Policies& policies) { policies.save.commit = asked<without_tracker>; }
-/// Makes every rank write the tracker.
-void tracker_by_all(Policies& policies) { policies.save.commit = asked<tracker_everywhere>; }
-
-/// Removes old checkpoints before the new one is durable: when the commit begins, or when the save
-/// is scheduled.
-void remove_before_durable(Policies& policies) {
-  policies.save.commit = asked<remove_first>;
-  policies.save.retention = asked<no_retention>;
-}
-void remove_at_schedule(Policies& policies) {
-  policies.save.prepare = asked<scheduled_removal>;
-  policies.save.retention = asked<no_retention>;
-}
-/// Removes the old checkpoint of the same step before the new one has its final name.
-void remove_same_step_first(Policies& policies) { policies.save.commit = asked<same_step_removed>; }
-/// Keeps the checkpoints with the highest numbers in their names, whether they are finished or not.
-void count_unfinished(Policies& policies) { policies.save.retention = asked<retention_by_name>; }
-/// Treats a checkpoint as one of those to keep although a load has just rejected it as damaged.
-void count_damaged(Policies& policies) { policies.save.retention = asked<retention_by_count>; }
-/// Lets each rank choose a fallback from its own view of the store.
-void choose_alone(Policies& policies) { policies.load.choose_candidate = WholeForMe(); }
+const Registration kFallbackNotAgreed({
+    "fallback-not-agreed",
+    "A rank that finds its part of the newest checkpoint damaged falls back to an older one on "
+    "its own, while the others continue with the newest.",
+    "LoadSeams::choose_candidate",
+    "2 ranks, 2 checkpoints, one damaged payload file in the newest",
+    {judged::kMixedGeneration, judged::kStaleBytes},
+    [](Policies& policies) { policies.load.choose_candidate = WholeForMe(); },
+});
 
 }  // namespace
-
-std::span<const Mutant> commit_mutants() {
-  static const std::vector<Mutant> all = {
-      {"fallback-not-agreed",
-       "A rank that finds its part of the newest checkpoint damaged falls back to an older one on "
-       "its own, while the others continue with the newest.",
-       "LoadSeams::choose_candidate",
-       "2 ranks, 2 checkpoints, one damaged payload file in the newest",
-       {judged::kMixedGeneration, judged::kStaleBytes},
-       choose_alone},
-      {"payload-of-another-save-kept",
-       "The save writes into a directory that an unfinished save of the same step left behind and "
-       "does not clear it, so payload of a larger world remains beside its own.",
-       "SaveSeams::prepare",
-       "a save that is killed in the commit, then the same step saved by fewer ranks",
-       {judged::kMixedGeneration},
-       use_directory_again},
-      {"retention-before-durable",
-       "Old checkpoints are removed at the start of the commit, so a crash during the commit "
-       "leaves none.",
-       "SaveSeams::commit, retention",
-       "keep 1, and a crash in the commit",
-       {judged::kLastGoodDeleted, Code::kTrackerDangling},
-       remove_before_durable},
-      {"retention-before-durable/at-schedule",
-       "Old checkpoints are removed when the save is scheduled, so a crash at any time during the "
-       "save leaves none.",
-       "SaveSeams::prepare, retention",
-       "keep 1, and a crash anywhere in the save",
-       {judged::kLastGoodDeleted, Code::kTrackerDangling},
-       remove_at_schedule},
-      {"retention-counts-damaged",
-       "A damaged checkpoint that the load skipped still counts toward the number to keep, and the "
-       "checkpoint that the job fell back to is removed.",
-       "SaveSeams::retention",
-       "keep 2, a fallback, and a save after it",
-       {judged::kLastGoodDeleted},
-       count_damaged},
-      {"retention-counts-unfinished",
-       "Retention sorts directories by name and counts an unfinished one as the newest checkpoint.",
-       "SaveSeams::retention",
-       "keep 1, and a crash in the save of a later step",
-       {judged::kLastGoodDeleted, Code::kTrackerDangling},
-       count_unfinished},
-      {"same-step-removed-first",
-       "A save over the checkpoint that the tracker names removes it before the new one is in "
-       "place, so a crash in between leaves none.",
-       "SaveSeams::commit (read_back)",
-       "two saves of one step, and a crash in the commit of the second",
-       {judged::kLastGoodDeleted, Code::kTrackerDangling},
-       remove_same_step_first},
-      {"tracker-before-payload",
-       "The tracker names the new checkpoint before its directory is in place.",
-       "SaveSeams::commit",
-       "a crash between the two",
-       {Code::kTrackerDangling},
-       tracker_before_payload},
-      {"tracker-before-payload/at-schedule",
-       "The tracker names the new checkpoint as soon as its save is scheduled.",
-       "SaveSeams::prepare",
-       "a crash anywhere in the save",
-       {Code::kTrackerDangling},
-       tracker_at_schedule},
-      {"tracker-synced-after-rename",
-       "The tracker is renamed before it is synced, so a power failure in between may keep the "
-       "name but lose the content.",
-       "SaveSeams::commit",
-       "a crash between the two, after which any part of the unsynced data may be lost",
-       {judged::kCommitMissing, Code::kTrackerDangling},
-       tracker_synced_after_rename},
-      {"tracker-written-by-nobody",
-       "No rank writes the tracker, because each expects another one to do it.",
-       "SaveSeams::commit",
-       "any job",
-       {judged::kCommitMissing},
-       tracker_by_nobody},
-      {"tracker-written-by-nobody/two",
-       "A second rank also writes the tracker, without waiting for the coordinator's commit.",
-       "SaveSeams::commit",
-       "2 ranks, and a crash of the coordinator before its directory is in place",
-       {Code::kTrackerDangling},
-       tracker_by_all},
-  };
-  return all;
-}
-
 }  // namespace reprise::sim

@@ -7,7 +7,7 @@
 #include "properties/ruling_code.hpp"
 #include "sim/mutants/asked.hpp"
 #include "sim/mutants/held_by.hpp"
-#include "sim/mutants/mutant_tables.hpp"
+#include "sim/mutants/registration.hpp"
 
 namespace reprise::sim {
 namespace {
@@ -51,6 +51,19 @@ Description with_local_layers(const Holding& holding) {
   return description;
 }
 
+const Registration kPpFqnCollision({
+    "pp-fqn-collision",
+    "Each pipeline stage numbers its layers from 0. Different tensors get the same key, and "
+    "only one of them is saved.",
+    "JobPolicy::described_save, described_load",
+    "pp 2",
+    {judged::kFalseReplica},
+    [](Policies& policies) {
+      policies.job.described_save = asked<with_local_layers>;
+      policies.job.described_load = asked<with_local_layers>;
+    },
+});
+
 // --- experts ------------------------------------------------------------------------------------
 
 /// Describes the tensor as "...experts.linear_fc1.weight3", where 3 is the expert's number within
@@ -69,6 +82,19 @@ Description with_local_experts(const Holding& holding) {
   return description;
 }
 
+const Registration kExpertLocalNumber({
+    "expert-local-number",
+    "Each EP rank numbers its experts from 0. Different experts get the same key, and only one "
+    "of them is saved.",
+    "JobPolicy::described_save, described_load",
+    "moe-tiny-experts, ep 2",
+    {judged::kFalseReplica},
+    [](Policies& policies) {
+      policies.job.described_save = asked<with_local_experts>;
+      policies.job.described_load = asked<with_local_experts>;
+    },
+});
+
 /// Describes this rank's experts as if there were no others. The other ranks declare the same boxes
 /// as copies.
 Description without_ep(const Holding& holding) {
@@ -83,6 +109,29 @@ Description without_ep(const Holding& holding) {
   description.placed.reset();
   return description;
 }
+
+const Registration kEpPlacementFromParamMesh({
+    "ep-placement-from-param-mesh",
+    "Experts are described by their parameter's FSDP mesh, which has no EP axis. All EP ranks "
+    "claim the same boxes of a tensor that is too small, and only one of them is kept.",
+    "JobPolicy::described_save, described_load",
+    "moe-tiny, ep 2",
+    {judged::kFalseReplica, Code::kShapeDrift},
+    [](Policies& policies) {
+      policies.job.described_save = asked<without_ep>;
+      policies.job.described_load = asked<without_ep>;
+    },
+});
+
+const Registration kExpertMarkedReplicate({
+    "expert-marked-replicate",
+    "Experts sliced out of the stacked tensor are marked as replicas along EP, although each EP "
+    "rank holds different experts.",
+    "JobPolicy::described_save",
+    "moe-tiny, ep 2",
+    {judged::kFalseReplica},
+    [](Policies& policies) { policies.job.described_save = asked<without_ep>; },
+});
 
 /// Adds a split along tp that the parameter does not have: the tp ranks' copies become shards,
 /// stacked along dimension 0.
@@ -104,6 +153,19 @@ Description as_model_shard(const Holding& holding) {
   return description;
 }
 
+const Registration kReplicatedAsModelShard({
+    "replicated-as-model-shard",
+    "A replicated tensor is described on the model-parallel mesh instead of its parameter's "
+    "own, so the replicas of the tensor-parallel ranks become shards of a larger tensor.",
+    "JobPolicy::described_save, described_load",
+    "tp 2, loaded under another tp",
+    {Code::kShapeDrift},
+    [](Policies& policies) {
+      policies.job.described_save = asked<as_model_shard>;
+      policies.job.described_load = asked<as_model_shard>;
+    },
+});
+
 const PartitionRules& head_before_hc_head() {
   static const PartitionRules rules = [] {
     PartitionRules all = partition_rules();
@@ -114,6 +176,16 @@ const PartitionRules& head_before_hc_head() {
   }();
   return rules;
 }
+
+const Registration kEpPlacementFromParamMeshHcHead({
+    "ep-placement-from-param-mesh/hc-head",
+    "The name rule for 'head' is tried before the one for 'hc_head', so a replicated tensor is "
+    "described as split.",
+    "JobPolicy::names",
+    "moe-tiny, tp 2",
+    {Code::kMultiWriter},
+    [](Policies& policies) { policies.job.names = asked<head_before_hc_head>; },
+});
 
 // --- shares -------------------------------------------------------------------------------------
 
@@ -148,6 +220,16 @@ Description of_place_in_node(const Holding& holding) {
   return describe(wrong);
 }
 
+const Registration kLocalRankAsDpRank({
+    "local-rank-as-dp-rank",
+    "The load requests shards by the rank's number within its node instead of its data-parallel "
+    "rank.",
+    "JobPolicy::described_load",
+    "2 nodes, dp across both",
+    {passed_on::kStaleDerived},
+    [](Policies& policies) { policies.job.described_load = asked<of_place_in_node>; },
+});
+
 // --- boxes --------------------------------------------------------------------------------------
 
 /// The local rows consist of k components, one after another. Splits the rows [begin, end) into k
@@ -177,6 +259,19 @@ Description as_whole_components(const Holding& holding) {
   return description;
 }
 
+const Registration kFusedGateSplit({
+    "fused-gate-split",
+    "The rows of a rank are split into gate and up halves as if the rank held both components "
+    "whole, although FSDP cuts inside them.",
+    "JobPolicy::described_save, described_load",
+    "moe-tiny, fsdp 2 on the fused dimension, loaded under another fsdp",
+    {judged::kShiftedBytes},
+    [](Policies& policies) {
+      policies.job.described_save = asked<as_whole_components>;
+      policies.job.described_load = asked<as_whole_components>;
+    },
+});
+
 /// Describes a range with as many elements as the share, but lets it start at a row: the row where
 /// this rank would start if whole rows were divided among the ranks.
 Description as_rows(const Holding& holding) {
@@ -196,7 +291,32 @@ Description as_rows(const Holding& holding) {
   return describe(wrong);
 }
 
+void describe_flat_as_rows(Policies& policies) { policies.job.described_save = asked<as_rows>; }
+
+const Registration kPackedGroupNotCanonical({
+    "packed-group-not-canonical",
+    "A rank's flattened shard is described as the chunk of rows that plain sharding would give "
+    "it.",
+    "JobPolicy::described_save",
+    "fully_sharded_model_space, with rows that dp does not divide",
+    {Code::kCoverageGap},
+    describe_flat_as_rows,
+});
+
 std::optional<CoverDefect> always_covers(const Dims&, std::span<const Box>) { return {}; }
+
+const Registration kValidationSkippedOrVacuous({
+    "validation-skipped-or-vacuous",
+    "The check that the described boxes tile the tensor accepts everything, including the wrong "
+    "description of packed-group-not-canonical.",
+    "JobPolicy::described_save, SaveSeams::plan.cover",
+    "fully_sharded_model_space, with rows that dp does not divide",
+    {Code::kCoverageGap, Code::kTrackerDangling},
+    [](Policies& policies) {
+      describe_flat_as_rows(policies);
+      policies.save.plan.cover = asked<always_covers>;
+    },
+});
 
 /// Lets an empty part begin where a full part would begin. If 512 is split into 30 parts of at most
 /// 18, the last part is empty and then begins at 522.
@@ -207,149 +327,18 @@ Interval empty_as_if_full(std::int64_t length, std::int64_t parts, std::int64_t 
   return {begin, begin};
 }
 
-// --- mutants -------------------------------------------------------------------------------------
-
-/// Uses layer numbers that start from 0 on each pipeline stage. Several stages then use the same
-/// keys, and only one tensor per key is kept.
-void number_layers_by_stage(Policies& policies) {
-  policies.job.described_save = asked<with_local_layers>;
-  policies.job.described_load = asked<with_local_layers>;
-}
-
-/// For tensors of single experts, uses expert numbers that start from 0 on each expert-parallel
-/// rank. Several ranks then use the same keys, and only one tensor per key is kept.
-void number_experts_by_rank(Policies& policies) {
-  policies.job.described_save = asked<with_local_experts>;
-  policies.job.described_load = asked<with_local_experts>;
-}
-
-/// Describes experts by a mesh without expert parallelism, as if each rank had all experts. The
-/// first variant affects saves and loads, the second only saves.
-void describe_experts_without_ep(Policies& policies) {
-  policies.job.described_save = asked<without_ep>;
-  policies.job.described_load = asked<without_ep>;
-}
-void save_experts_as_replicas(Policies& policies) {
-  policies.job.described_save = asked<without_ep>;
-}
-/// Describes replicated tensors as shards: each tensor-parallel rank's copy becomes a shard of a
-/// larger tensor.
-void shard_what_is_replicated(Policies& policies) {
-  policies.job.described_save = asked<as_model_shard>;
-  policies.job.described_load = asked<as_model_shard>;
-}
-/// Tries the rule for the head before the rule for hc_head.
-void match_head_first(Policies& policies) { policies.job.names = asked<head_before_hc_head>; }
-
-/// In a load, requests another rank's share, because it uses this rank's index within its node
-/// instead of its index among the sharing ranks.
-void load_share_by_place_in_node(Policies& policies) {
-  policies.job.described_load = asked<of_place_in_node>;
-}
-
-/// Splits a rank's rows of a fused projection as if they were whole components.
-void split_rows_as_whole_components(Policies& policies) {
-  policies.job.described_save = asked<as_whole_components>;
-  policies.job.described_load = asked<as_whole_components>;
-}
-
-/// Describes a flattened share as if it began at a row, where torch.chunk would put this rank's
-/// rows. The second variant also disables the check of coverage, which would detect the error.
-void describe_flat_as_rows(Policies& policies) { policies.job.described_save = asked<as_rows>; }
-void describe_flat_as_rows_unproved(Policies& policies) {
-  describe_flat_as_rows(policies);
-  policies.save.plan.cover = asked<always_covers>;
-}
-
-/// Lets empty shards begin where full shards would begin.
-void place_empty_shards_as_full(Policies& policies) {
-  policies.job.slice = asked<empty_as_if_full>;
-  policies.save.plan.describe = asked<empty_as_if_full>;
-}
+const Registration kEmptyShardDedup({
+    "empty-shard-dedup",
+    "The offset of an empty shard is computed as if the shard were full, so it lies outside the "
+    "tensor.",
+    "JobPolicy::slice, SaveSeams::plan.describe",
+    "a ceil-chunk tail: 512 rows over 30 ranks, or 3 rows over 4",
+    {Code::kExtentMismatch},
+    [](Policies& policies) {
+      policies.job.slice = asked<empty_as_if_full>;
+      policies.save.plan.describe = asked<empty_as_if_full>;
+    },
+});
 
 }  // namespace
-
-std::span<const Mutant> description_mutants() {
-  static const std::vector<Mutant> all = {
-      {"empty-shard-dedup",
-       "The offset of an empty shard is computed as if the shard were full, so it lies outside the "
-       "tensor.",
-       "JobPolicy::slice, SaveSeams::plan.describe",
-       "a ceil-chunk tail: 512 rows over 30 ranks, or 3 rows over 4",
-       {Code::kExtentMismatch},
-       place_empty_shards_as_full},
-      {"ep-placement-from-param-mesh",
-       "Experts are described by their parameter's FSDP mesh, which has no EP axis. All EP ranks "
-       "claim the same boxes of a tensor that is too small, and only one of them is kept.",
-       "JobPolicy::described_save, described_load",
-       "moe-tiny, ep 2",
-       {judged::kFalseReplica, Code::kShapeDrift},
-       describe_experts_without_ep},
-      {"ep-placement-from-param-mesh/hc-head",
-       "The name rule for 'head' is tried before the one for 'hc_head', so a replicated tensor is "
-       "described as split.",
-       "JobPolicy::names",
-       "moe-tiny, tp 2",
-       {Code::kMultiWriter},
-       match_head_first},
-      {"expert-local-number",
-       "Each EP rank numbers its experts from 0. Different experts get the same key, and only one "
-       "of them is saved.",
-       "JobPolicy::described_save, described_load",
-       "moe-tiny-experts, ep 2",
-       {judged::kFalseReplica},
-       number_experts_by_rank},
-      {"expert-marked-replicate",
-       "Experts sliced out of the stacked tensor are marked as replicas along EP, although each EP "
-       "rank holds different experts.",
-       "JobPolicy::described_save",
-       "moe-tiny, ep 2",
-       {judged::kFalseReplica},
-       save_experts_as_replicas},
-      {"fused-gate-split",
-       "The rows of a rank are split into gate and up halves as if the rank held both components "
-       "whole, although FSDP cuts inside them.",
-       "JobPolicy::described_save, described_load",
-       "moe-tiny, fsdp 2 on the fused dimension, loaded under another fsdp",
-       {judged::kShiftedBytes},
-       split_rows_as_whole_components},
-      {"local-rank-as-dp-rank",
-       "The load requests shards by the rank's number within its node instead of its data-parallel "
-       "rank.",
-       "JobPolicy::described_load",
-       "2 nodes, dp across both",
-       {passed_on::kStaleDerived},
-       load_share_by_place_in_node},
-      {"packed-group-not-canonical",
-       "A rank's flattened shard is described as the chunk of rows that plain sharding would give "
-       "it.",
-       "JobPolicy::described_save",
-       "fully_sharded_model_space, with rows that dp does not divide",
-       {Code::kCoverageGap},
-       describe_flat_as_rows},
-      {"pp-fqn-collision",
-       "Each pipeline stage numbers its layers from 0. Different tensors get the same key, and "
-       "only one of them is saved.",
-       "JobPolicy::described_save, described_load",
-       "pp 2",
-       {judged::kFalseReplica},
-       number_layers_by_stage},
-      {"replicated-as-model-shard",
-       "A replicated tensor is described on the model-parallel mesh instead of its parameter's "
-       "own, so the replicas of the tensor-parallel ranks become shards of a larger tensor.",
-       "JobPolicy::described_save, described_load",
-       "tp 2, loaded under another tp",
-       {Code::kShapeDrift},
-       shard_what_is_replicated},
-      {"validation-skipped-or-vacuous",
-       "The check that the described boxes tile the tensor accepts everything, including the wrong "
-       "description of packed-group-not-canonical.",
-       "JobPolicy::described_save, SaveSeams::plan.cover",
-       "fully_sharded_model_space, with rows that dp does not divide",
-       {Code::kCoverageGap, Code::kTrackerDangling},
-       describe_flat_as_rows_unproved},
-  };
-  return all;
-}
-
 }  // namespace reprise::sim

@@ -8,23 +8,42 @@
 #include "properties/ruling_code.hpp"
 #include "sim/job/optimizer/slots.hpp"
 #include "sim/mutants/asked.hpp"
-#include "sim/mutants/mutant_tables.hpp"
 #include "sim/mutants/optimizer_slots.hpp"
+#include "sim/mutants/registration.hpp"
 
 namespace reprise::sim {
 namespace {
 
-std::optional<Step> of_the_leader(const TrackedSteps& tracked, GroupRank leader) {
-  return tracked.at(static_cast<std::size_t>(leader.value));
-}
-
-FileChecksums counted_here(std::span<const FileChecksums> of_ranks, GroupRank self) {
-  return of_ranks[static_cast<std::size_t>(self.value)];
-}
-
-GroupRank first_rank(const Communicator& /*group*/) { return {0}; }
-
 // --- requests of a load -------------------------------------------------------------------------
+
+void lazy_state_template(Policies& policies) { policies.job.requested = asked<without_moments>; }
+
+const Registration kLazyStateTemplate({
+    "lazy-state-template",
+    "A new optimizer has no moments yet, so the load template does not ask for them and they "
+    "start from zero.",
+    "JobPolicy::requested",
+    "any job",
+    {judged::kKeysetAsymmetry},
+    lazy_state_template,
+});
+
+StrictVerdict never_refused(Strictness mode, const KeyMismatch& keys) {
+  StrictVerdict verdict = judge(mode, keys);
+  return verdict.refuse ? judge(Strictness::kIgnoreAll, keys) : verdict;
+}
+
+const Registration kLazyStateTemplateUnreported({
+    "lazy-state-template/unreported",
+    "Same as lazy-state-template, but the load does not report the keys that nobody asked for.",
+    "JobPolicy::requested, LoadSeams::judge_strictness",
+    "any job",
+    {judged::kKeysetAsymmetry},
+    [](Policies& policies) {
+      lazy_state_template(policies);
+      policies.load.judge_strictness = asked<never_refused>;
+    },
+});
 
 StateDict first_bucket(StateDict state) {
   std::erase_if(state.tensors, [](const TensorLeaf& leaf) {
@@ -33,6 +52,15 @@ StateDict first_bucket(StateDict state) {
   });
   return state;
 }
+
+const Registration kSubgroupsIgnored({
+    "subgroups-ignored",
+    "If optimizer state spans several buckets, only the first is loaded.",
+    "JobPolicy::requested",
+    "dp_reshardable with 2 buckets",
+    {judged::kKeysetAsymmetry},
+    [](Policies& policies) { policies.job.requested = asked<first_bucket>; },
+});
 
 StateDict renamed_norm(StateDict state) {
   constexpr std::string_view kOld = "final_layernorm";
@@ -43,10 +71,18 @@ StateDict renamed_norm(StateDict state) {
   return state;
 }
 
-StrictVerdict never_refused(Strictness mode, const KeyMismatch& keys) {
-  StrictVerdict verdict = judge(mode, keys);
-  return verdict.refuse ? judge(Strictness::kIgnoreAll, keys) : verdict;
-}
+const Registration kStrictFallbackSwallowed({
+    "strict-fallback-swallowed",
+    "A load that fails because of a renamed key is retried without strictness, and the error is "
+    "dropped, so the weight keeps its initial value.",
+    "JobPolicy::requested, LoadSeams::judge_strictness",
+    "any job",
+    {judged::kKeysetAsymmetry},
+    [](Policies& policies) {
+      policies.job.requested = asked<renamed_norm>;
+      policies.load.judge_strictness = asked<never_refused>;
+    },
+});
 
 StateDict bf16_masters(StateDict state) {
   for (TensorLeaf& leaf : state.tensors) {
@@ -55,12 +91,30 @@ StateDict bf16_masters(StateDict state) {
   return state;
 }
 
-// --- from loaded state to the next step ---------------------------------------------------------
+const Registration kDtypeCastOnLoadTemplate({
+    "dtype-cast-on-load/template",
+    "The load template asks for the master weights in bf16.",
+    "JobPolicy::requested",
+    "any job",
+    {Code::kDtypeDrift},
+    [](Policies& policies) { policies.job.requested = asked<bf16_masters>; },
+});
 
-std::vector<RefreshStep> without(std::vector<RefreshStep> steps, std::string_view name) {
-  std::erase_if(steps, [name](const RefreshStep& step) { return step.name == name; });
-  return steps;
+SharedReads nothing_shared(std::span<const AlikeReaders> /*classes*/, std::uint64_t /*room*/) {
+  return {};
 }
+
+const Registration kLoadReadByEach({
+    "load-read-by-each",
+    "Each replica reads the same records from storage, although one read could be shared "
+    "between them.",
+    "LoadSeams::share",
+    "records that several ranks need, in a job that reads each record once",
+    {judged::kReadTwice},
+    [](Policies& policies) { policies.load.share = asked<nothing_shared>; },
+});
+
+// --- from loaded state to the next step ---------------------------------------------------------
 
 void cast_masters(Family& family) {
   Array<float>& masters = family.optimizer->slot(Slot::kMaster);
@@ -74,6 +128,49 @@ std::vector<RefreshStep> with_cast(const Loaded& loaded) {
   steps.insert(steps.begin() + 1, {"cast", [loaded] { loaded.for_each_family(cast_masters); }});
   return steps;
 }
+
+const Registration kDtypeCastOnLoad({
+    "dtype-cast-on-load",
+    "The load template holds the optimizer's master weights in bf16, and the copy casts to it "
+    "without an error.",
+    "JobPolicy::refresh",
+    "any job",
+    {judged::kBitMismatch, passed_on::kStaleDerived},
+    [](Policies& policies) { policies.job.refresh = asked<with_cast>; },
+});
+
+std::vector<RefreshStep> without(std::vector<RefreshStep> steps, std::string_view name) {
+  std::erase_if(steps, [name](const RefreshStep& step) { return step.name == name; });
+  return steps;
+}
+
+std::vector<RefreshStep> without_install(const Loaded& loaded) {
+  return without(without(refresh_protocol(loaded), "install_own"), "gather");
+}
+
+const Registration kComputeWeightsNotInstalled({
+    "compute-weights-not-installed",
+    "The load fills the stored weights but skips the hook that copies them to the compute "
+    "weights, so the first forward pass uses random weights.",
+    "JobPolicy::refresh (install_own, gather)",
+    "any job",
+    {passed_on::kStaleDerived},
+    [](Policies& policies) { policies.job.refresh = asked<without_install>; },
+});
+
+std::vector<RefreshStep> without_gather(const Loaded& loaded) {
+  return without(refresh_protocol(loaded), "gather");
+}
+
+const Registration kPostLoadGatherNoop({
+    "post-load-gather-noop",
+    "After a load, each rank has only its own shard. The gather that should distribute the "
+    "shards is called with an empty list.",
+    "JobPolicy::refresh (gather)",
+    "dp 2",
+    {passed_on::kStaleDerived},
+    [](Policies& policies) { policies.job.refresh = asked<without_gather>; },
+});
 
 /// Fills all masters with start values, as if the load had not reached them.
 void start_masters(Family& family) {
@@ -89,12 +186,55 @@ std::vector<RefreshStep> with_stale_masters(const Loaded& loaded) {
   return steps;
 }
 
-std::vector<RefreshStep> without_install(const Loaded& loaded) {
-  return without(without(refresh_protocol(loaded), "install_own"), "gather");
+const Registration kFp32MasterStaleOffload({
+    "fp32-master-stale-offload",
+    "With several levels of fp32 masters, the load refreshes only the first. The optimizer step "
+    "uses another level and overwrites the loaded weights with old values.",
+    "JobPolicy::refresh",
+    "any job",
+    {passed_on::kStaleDerived},
+    [](Policies& policies) { policies.job.refresh = asked<with_stale_masters>; },
+});
+
+std::optional<Step> of_the_leader(const TrackedSteps& tracked, GroupRank leader) {
+  return tracked.at(static_cast<std::size_t>(leader.value));
 }
-std::vector<RefreshStep> without_gather(const Loaded& loaded) {
-  return without(refresh_protocol(loaded), "gather");
+
+const Registration kTrackerOfLeaderAlone({
+    "tracker-of-leader-alone",
+    "The load uses the iteration in the coordinator's tracker, although another rank's tracker "
+    "names a newer one.",
+    "LoadSeams::tracked",
+    "a coordinator whose store lags behind",
+    {judged::kStaleBytes, judged::kVerdictDisagreement},
+    [](Policies& policies) { policies.load.tracked = asked<of_the_leader>; },
+});
+
+FileChecksums counted_here(std::span<const FileChecksums> of_ranks, GroupRank self) {
+  return of_ranks[static_cast<std::size_t>(self.value)];
 }
+
+const Registration kChecksumsToldAlone({
+    "checksums-told-alone",
+    "Each rank decides from the records that it reads itself whether a file was written without "
+    "checksums, although other records of the same file have them.",
+    "LoadSeams::checksums",
+    "verified checksums; a file from which one rank reads only records without checksums",
+    {judged::kStaleBytes, judged::kVerdictDisagreement},
+    [](Policies& policies) { policies.load.checksums = asked<counted_here>; },
+});
+
+GroupRank first_rank(const Communicator& /*group*/) { return {0}; }
+
+const Registration kOwnMetadataOfFirstRank({
+    "own-metadata-of-first-rank",
+    "Each rank wrote its own metadata, but every rank loads what the first rank's metadata "
+    "describes.",
+    "LoadSeams::own_metadata",
+    "2 ranks that saved without collectives and have different values",
+    {judged::kRngStreamCollapse},
+    [](Policies& policies) { policies.load.own_metadata = asked<first_rank>; },
+});
 
 // --- buckets without padding, and ranges that include padding -----------------------------------
 
@@ -173,183 +313,44 @@ std::vector<RefreshStep> wrong_conversion(const Loaded& loaded, PastTheEnd rule)
 std::vector<RefreshStep> padding_ignored(const Loaded& loaded) {
   return wrong_conversion(loaded, PastTheEnd::kStays);
 }
+
+const Registration kBucketPaddingOffset({
+    "bucket-padding-offset",
+    "When a dp_reshardable checkpoint is loaded under another sharding, offsets that include "
+    "the bucket padding are applied to state from which the padding was removed.",
+    "JobPolicy::refresh (convert)",
+    "dp_reshardable with 2 padded buckets, loaded under another sharding",
+    {passed_on::kStaleDerived},
+    [](Policies& policies) { policies.job.refresh = asked<padding_ignored>; },
+});
+
 std::vector<RefreshStep> padding_ignored_unchecked(const Loaded& loaded) {
   return without(padding_ignored(loaded), "check_masters");
 }
+
+const Registration kBucketPaddingOffsetUnchecked({
+    "bucket-padding-offset/unchecked",
+    "Same as bucket-padding-offset, but the load no longer compares the fp32 masters with the "
+    "weights.",
+    "JobPolicy::refresh (convert, check_masters)",
+    "dp_reshardable with 2 padded buckets, loaded under another sharding",
+    {judged::kShiftedBytes},
+    [](Policies& policies) { policies.job.refresh = asked<padding_ignored_unchecked>; },
+});
+
 std::vector<RefreshStep> padding_ignored_with_zeros(const Loaded& loaded) {
   return without(wrong_conversion(loaded, PastTheEnd::kZeros), "check_masters");
 }
 
-SharedReads nothing_shared(std::span<const AlikeReaders> /*classes*/, std::uint64_t /*room*/) {
-  return {};
-}
-
-// --- mutants -------------------------------------------------------------------------------------
-
-/// Omits the moments from the template, since a fresh optimizer has none yet.
-void lazy_state_template(Policies& policies) { policies.job.requested = asked<without_moments>; }
-void lazy_state_template_unreported(Policies& policies) {
-  lazy_state_template(policies);
-  policies.load.judge_strictness = asked<never_refused>;
-}
-/// Requests only the first bucket.
-void ask_for_first_bucket(Policies& policies) { policies.job.requested = asked<first_bucket>; }
-/// If a renamed weight is not found, repeats the load with strictness off.
-void retry_without_strictness(Policies& policies) {
-  policies.job.requested = asked<renamed_norm>;
-  policies.load.judge_strictness = asked<never_refused>;
-}
-
-/// Both variants load masters into a template that wants another type. The first requests them as
-/// bf16; the second silently casts them to bf16.
-void ask_for_masters_as_bf16(Policies& policies) { policies.job.requested = asked<bf16_masters>; }
-void cast_masters_to_bf16(Policies& policies) { policies.job.refresh = asked<with_cast>; }
-
-/// The loaded state has no padding, but these mutants index it with ranges that include the
-/// buckets' padding. Only the first variant compares the weights with the masters. The third fills
-/// in zeros where a range goes past the end of the state.
-void ignore_bucket_padding(Policies& policies) { policies.job.refresh = asked<padding_ignored>; }
-void ignore_bucket_padding_unchecked(Policies& policies) {
-  policies.job.refresh = asked<padding_ignored_unchecked>;
-}
-void ignore_bucket_padding_with_zeros(Policies& policies) {
-  policies.job.refresh = asked<padding_ignored_with_zeros>;
-}
-
-/// Lets each rank read all the data it needs from storage, although the job as a whole should read
-/// each byte only once.
-void read_by_each(Policies& policies) { policies.load.share = asked<nothing_shared>; }
-
-/// Never copies loaded state to the compute weights.
-void skip_install(Policies& policies) { policies.job.refresh = asked<without_install>; }
-/// Never gathers the updated weights. Each rank then keeps stale values for the weights that other
-/// ranks update.
-void gather_nothing(Policies& policies) { policies.job.refresh = asked<without_gather>; }
-/// Trains the next step from the masters' start values instead of the loaded masters.
-void keep_start_masters(Policies& policies) { policies.job.refresh = asked<with_stale_masters>; }
-
-void follow_leaders_tracker(Policies& policies) { policies.load.tracked = asked<of_the_leader>; }
-
-void tell_damage_alone(Policies& policies) { policies.load.checksums = asked<counted_here>; }
-void read_metadata_of_first_rank(Policies& policies) {
-  policies.load.own_metadata = asked<first_rank>;
-}
+const Registration kBucketPaddingOffsetPadZeros({
+    "bucket-padding-offset/pad-zeros",
+    "Same as bucket-padding-offset, but the bounds check is off and missing elements are filled "
+    "with zeros.",
+    "JobPolicy::refresh (convert, check_masters)",
+    "dp_reshardable with 2 padded buckets, loaded under another sharding",
+    {judged::kShiftedBytes},
+    [](Policies& policies) { policies.job.refresh = asked<padding_ignored_with_zeros>; },
+});
 
 }  // namespace
-
-std::span<const Mutant> load_mutants() {
-  static const std::vector<Mutant> all = {
-      {"bucket-padding-offset",
-       "When a dp_reshardable checkpoint is loaded under another sharding, offsets that include "
-       "the bucket padding are applied to state from which the padding was removed.",
-       "JobPolicy::refresh (convert)",
-       "dp_reshardable with 2 padded buckets, loaded under another sharding",
-       {passed_on::kStaleDerived},
-       ignore_bucket_padding},
-      {"bucket-padding-offset/pad-zeros",
-       "Same as bucket-padding-offset, but the bounds check is off and missing elements are filled "
-       "with zeros.",
-       "JobPolicy::refresh (convert, check_masters)",
-       "dp_reshardable with 2 padded buckets, loaded under another sharding",
-       {judged::kShiftedBytes},
-       ignore_bucket_padding_with_zeros},
-      {"bucket-padding-offset/unchecked",
-       "Same as bucket-padding-offset, but the load no longer compares the fp32 masters with the "
-       "weights.",
-       "JobPolicy::refresh (convert, check_masters)",
-       "dp_reshardable with 2 padded buckets, loaded under another sharding",
-       {judged::kShiftedBytes},
-       ignore_bucket_padding_unchecked},
-      {"checksums-told-alone",
-       "Each rank decides from the records that it reads itself whether a file was written without "
-       "checksums, although other records of the same file have them.",
-       "LoadSeams::checksums",
-       "verified checksums; a file from which one rank reads only records without checksums",
-       {judged::kStaleBytes, judged::kVerdictDisagreement},
-       tell_damage_alone},
-      {"compute-weights-not-installed",
-       "The load fills the stored weights but skips the hook that copies them to the compute "
-       "weights, so the first forward pass uses random weights.",
-       "JobPolicy::refresh (install_own, gather)",
-       "any job",
-       {passed_on::kStaleDerived},
-       skip_install},
-      {"dtype-cast-on-load",
-       "The load template holds the optimizer's master weights in bf16, and the copy casts to it "
-       "without an error.",
-       "JobPolicy::refresh",
-       "any job",
-       {judged::kBitMismatch, passed_on::kStaleDerived},
-       cast_masters_to_bf16},
-      {"dtype-cast-on-load/template",
-       "The load template asks for the master weights in bf16.",
-       "JobPolicy::requested",
-       "any job",
-       {Code::kDtypeDrift},
-       ask_for_masters_as_bf16},
-      {"fp32-master-stale-offload",
-       "With several levels of fp32 masters, the load refreshes only the first. The optimizer step "
-       "uses another level and overwrites the loaded weights with old values.",
-       "JobPolicy::refresh",
-       "any job",
-       {passed_on::kStaleDerived},
-       keep_start_masters},
-      {"lazy-state-template",
-       "A new optimizer has no moments yet, so the load template does not ask for them and they "
-       "start from zero.",
-       "JobPolicy::requested",
-       "any job",
-       {judged::kKeysetAsymmetry},
-       lazy_state_template},
-      {"lazy-state-template/unreported",
-       "Same as lazy-state-template, but the load does not report the keys that nobody asked for.",
-       "JobPolicy::requested, LoadSeams::judge_strictness",
-       "any job",
-       {judged::kKeysetAsymmetry},
-       lazy_state_template_unreported},
-      {"load-read-by-each",
-       "Each replica reads the same records from storage, although one read could be shared "
-       "between them.",
-       "LoadSeams::share",
-       "records that several ranks need, in a job that reads each record once",
-       {judged::kReadTwice},
-       read_by_each},
-      {"own-metadata-of-first-rank",
-       "Each rank wrote its own metadata, but every rank loads what the first rank's metadata "
-       "describes.",
-       "LoadSeams::own_metadata",
-       "2 ranks that saved without collectives and have different values",
-       {judged::kRngStreamCollapse},
-       read_metadata_of_first_rank},
-      {"post-load-gather-noop",
-       "After a load, each rank has only its own shard. The gather that should distribute the "
-       "shards is called with an empty list.",
-       "JobPolicy::refresh (gather)",
-       "dp 2",
-       {passed_on::kStaleDerived},
-       gather_nothing},
-      {"strict-fallback-swallowed",
-       "A load that fails because of a renamed key is retried without strictness, and the error is "
-       "dropped, so the weight keeps its initial value.",
-       "JobPolicy::requested, LoadSeams::judge_strictness",
-       "any job",
-       {judged::kKeysetAsymmetry},
-       retry_without_strictness},
-      {"subgroups-ignored",
-       "If optimizer state spans several buckets, only the first is loaded.",
-       "JobPolicy::requested",
-       "dp_reshardable with 2 buckets",
-       {judged::kKeysetAsymmetry},
-       ask_for_first_bucket},
-      {"tracker-of-leader-alone",
-       "The load uses the iteration in the coordinator's tracker, although another rank's tracker "
-       "names a newer one.",
-       "LoadSeams::tracked",
-       "a coordinator whose store lags behind",
-       {judged::kStaleBytes, judged::kVerdictDisagreement},
-       follow_leaders_tracker},
-  };
-  return all;
-}
-
 }  // namespace reprise::sim

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <deque>
-#include <span>
 #include <utility>
 #include <vector>
 
@@ -8,7 +7,7 @@
 #include "core/save/staging.hpp"
 #include "properties/ruling_code.hpp"
 #include "sim/mutants/asked.hpp"
-#include "sim/mutants/mutant_tables.hpp"
+#include "sim/mutants/registration.hpp"
 
 namespace reprise::sim {
 namespace {
@@ -50,6 +49,15 @@ std::unique_ptr<ContentSource> clone_source(Device& device, std::vector<LeafOrig
   return std::make_unique<CloneSource>(device, std::move(origins));
 }
 
+const Registration kLoadPeakSaveClone({
+    "load-peak/save-clone",
+    "The save clones the whole payload before it stages any of it.",
+    "SaveSeams::source",
+    "a rank whose tensors are larger than the rest of its file",
+    {judged::kMemPeakExceeded},
+    [](Policies& policies) { policies.save.source = asked<clone_source>; },
+});
+
 /// Allocates memory for an empty shard. The memory is kept until the thread ends, because leaves
 /// point into it.
 std::byte* made(std::size_t bytes) {
@@ -70,6 +78,16 @@ StateDict with_whole_for_empty(StateDict state) {
   return state;
 }
 
+const Registration kEmptyShardMaterialised({
+    "empty-shard-materialised",
+    "A rank whose shard of a tensor is empty loads the whole tensor and then copies nothing out "
+    "of it.",
+    "JobPolicy::requested",
+    "fsdp_dtensor, 512 rows over 30 ranks, or 3 rows over 4",
+    {judged::kMemPeakExceeded},
+    [](Policies& policies) { policies.job.requested = asked<with_whole_for_empty>; },
+});
+
 /// If the rank has nothing to write, stages memory for a whole tensor anyway.
 std::unique_ptr<ContentSource> tensor_for_nothing(Device& device, std::vector<LeafOrigin> origins) {
   constexpr std::int64_t kElements = std::int64_t{1} << 16;
@@ -87,55 +105,26 @@ std::unique_ptr<ContentSource> tensor_for_nothing(Device& device, std::vector<Le
   return leaf_source(device, std::move(origins));
 }
 
+const Registration kEmptyShardMaterialisedAtSave({
+    "empty-shard-materialised/at-save",
+    "A rank with nothing to write still stages a whole tensor.",
+    "SaveSeams::source",
+    "a rank that writes nothing: fsdp_dtensor, 512 rows over 30 ranks",
+    {judged::kMemPeakExceeded},
+    [](Policies& policies) { policies.save.source = asked<tensor_for_nothing>; },
+});
+
 std::uint64_t all_reads(const StagingNeed& need) { return need.all + one_read(need); }
 
-// --- mutants -------------------------------------------------------------------------------------
-
-/// Clones every element before staging any.
-void clone_before_staging(Policies& policies) { policies.save.source = asked<clone_source>; }
-/// If the rank's shard of a tensor is empty, allocates memory for the whole tensor before a load.
-void materialise_empty_shards(Policies& policies) {
-  policies.job.requested = asked<with_whole_for_empty>;
-}
-/// Stages a whole tensor even if the rank has nothing to write.
-void fill_a_tensor_for_nothing(Policies& policies) {
-  policies.save.source = asked<tensor_for_nothing>;
-}
-/// Keeps all loaded data in staging until all of it has arrived.
-void keep_loaded_copy(Policies& policies) { policies.load.staging = asked<all_reads>; }
+const Registration kLoadPeak({
+    "load-peak",
+    "The load keeps everything that it has read in a second buffer beside the destination, "
+    "until it ends.",
+    "LoadSeams::staging",
+    "a rank with several tensors",
+    {judged::kMemPeakExceeded},
+    [](Policies& policies) { policies.load.staging = asked<all_reads>; },
+});
 
 }  // namespace
-
-std::span<const Mutant> memory_mutants() {
-  static const std::vector<Mutant> all = {
-      {"empty-shard-materialised",
-       "A rank whose shard of a tensor is empty loads the whole tensor and then copies nothing out "
-       "of it.",
-       "JobPolicy::requested",
-       "fsdp_dtensor, 512 rows over 30 ranks, or 3 rows over 4",
-       {judged::kMemPeakExceeded},
-       materialise_empty_shards},
-      {"empty-shard-materialised/at-save",
-       "A rank with nothing to write still stages a whole tensor.",
-       "SaveSeams::source",
-       "a rank that writes nothing: fsdp_dtensor, 512 rows over 30 ranks",
-       {judged::kMemPeakExceeded},
-       fill_a_tensor_for_nothing},
-      {"load-peak",
-       "The load keeps everything that it has read in a second buffer beside the destination, "
-       "until it ends.",
-       "LoadSeams::staging",
-       "a rank with several tensors",
-       {judged::kMemPeakExceeded},
-       keep_loaded_copy},
-      {"load-peak/save-clone",
-       "The save clones the whole payload before it stages any of it.",
-       "SaveSeams::source",
-       "a rank whose tensors are larger than the rest of its file",
-       {judged::kMemPeakExceeded},
-       clone_before_staging},
-  };
-  return all;
-}
-
 }  // namespace reprise::sim

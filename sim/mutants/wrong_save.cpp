@@ -1,10 +1,8 @@
 #include <algorithm>
-#include <span>
-#include <vector>
 
 #include "core/base/codes.hpp"
 #include "sim/mutants/asked.hpp"
-#include "sim/mutants/mutant_tables.hpp"
+#include "sim/mutants/registration.hpp"
 
 namespace reprise::sim {
 namespace {
@@ -18,25 +16,15 @@ Interval floor_begin(std::int64_t length, std::int64_t parts, std::int64_t index
   return {begin, std::min(begin + chunk, length)};
 }
 
-// --- mutants -------------------------------------------------------------------------------------
-
-/// Describes each shard as if it began at a multiple of floor(n / parts), although the data is
-/// split into shards of ceil(n / parts) elements.
-void describe_by_floor(Policies& policies) { policies.save.plan.describe = asked<floor_begin>; }
+const Registration kFloorVsCeilChunk({
+    "floor-vs-ceil-chunk",
+    "The metadata describes uneven shards by floor division, but the data is cut into ceil "
+    "chunks.",
+    "SaveSeams::plan.describe",
+    "an uneven split: tp 2 of a vocabulary of 131",
+    {Code::kChunkOverlap, Code::kCoverageGap},
+    [](Policies& policies) { policies.save.plan.describe = asked<floor_begin>; },
+});
 
 }  // namespace
-
-std::span<const Mutant> save_mutants() {
-  static const std::vector<Mutant> all = {
-      {"floor-vs-ceil-chunk",
-       "The metadata describes uneven shards by floor division, but the data is cut into ceil "
-       "chunks.",
-       "SaveSeams::plan.describe",
-       "an uneven split: tp 2 of a vocabulary of 131",
-       {Code::kChunkOverlap, Code::kCoverageGap},
-       describe_by_floor},
-  };
-  return all;
-}
-
 }  // namespace reprise::sim

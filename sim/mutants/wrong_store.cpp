@@ -2,7 +2,6 @@
 #include <memory>
 #include <span>
 #include <utility>
-#include <vector>
 
 #include "core/base/codes.hpp"
 #include "core/checkpoint/set_aside.hpp"
@@ -14,8 +13,8 @@
 #include "core/ports/store_path.hpp"
 #include "properties/ruling_code.hpp"
 #include "sim/mutants/asked.hpp"
-#include "sim/mutants/mutant_tables.hpp"
 #include "sim/mutants/protocol_steps.hpp"
+#include "sim/mutants/registration.hpp"
 
 namespace reprise::sim {
 namespace {
@@ -44,6 +43,19 @@ class Unfenced final : public PassingStore {
   }
 };
 
+Steps unfenced(Store& store, CommitTarget& target, const CommitContent& content, Role role) {
+  return over(std::make_shared<Unfenced>(store), target, content, role);
+}
+
+const Registration kStoreFenceNotLookedAt({
+    "store-fence-not-looked-at",
+    "A writer whose lease has been taken over still renames objects.",
+    "SaveSeams::commit",
+    "a store without rename, and a lease that is taken over before a name changes",
+    {judged::kVerdictDisagreement},
+    [](Policies& policies) { policies.save.commit = asked<unfenced>; },
+});
+
 class ByLists final : public PassingStore {
  public:
   using PassingStore::PassingStore;
@@ -55,6 +67,20 @@ class ByLists final : public PassingStore {
     return std::nullopt;
   }
 };
+
+Steps by_lists(Store& store, CommitTarget& target, const CommitContent& content, Role role) {
+  return over(std::make_shared<ByLists>(store), target, content, role);
+}
+
+const Registration kStoreListTrusted({
+    "store-list-trusted",
+    "The commit lists the store to check that its objects are there, but listings lag behind "
+    "writes.",
+    "SaveSeams::commit",
+    "a store with lagging listings",
+    {Code::kIo},
+    [](Policies& policies) { policies.save.commit = asked<by_lists>; },
+});
 
 /// Redirects access to files of the staged tree to the checkpoint's final, visible directory.
 class Visible final : public PassingStore {
@@ -84,6 +110,105 @@ class Visible final : public PassingStore {
 
   const CommitTarget& target_;
 };
+
+Steps visible_first(Store& store, CommitTarget& target, const CommitContent& content, Role role) {
+  const auto view = std::make_shared<Visible>(store, target);
+  Steps steps = over(view, target, content, role);
+  const auto first = named(steps, "common_state");
+  const auto swap_in = named(steps, "swap_in");
+  if (first == steps.end()) return steps;
+  const auto sets = [view](ProtocolStep& step, bool early) {
+    step.run = [view, early, run = std::move(step.run)] {
+      run();
+      view->is_early = early;
+    };
+  };
+  sets(*swap_in, true);
+  sets(*named(steps, "read_back"), false);
+  std::rotate(first, swap_in, swap_in + 1);
+  return steps;
+}
+
+const Registration kStoreShownBeforeContent({
+    "store-shown-before-content",
+    "The small object that makes a checkpoint visible is written before the checkpoint's "
+    "content.",
+    "SaveSeams::commit",
+    "a crash between the two, in a save over the checkpoint that the tracker names",
+    {judged::kLastGoodDeleted, Code::kTrackerDangling},
+    [](Policies& policies) { policies.save.commit = asked<visible_first>; },
+});
+
+/// Removes every unfinished directory of the iteration, or every unpublished tracker, when it
+/// clears what dead writers left.
+template <const std::string_view& Suffix>
+Steps clears_all(Store& store, CommitTarget& target) {
+  Steps steps = prepare_protocol(store, target);
+  const auto clear = named(steps, "clear");
+  clear->run = [&store, &target, run = std::move(clear->run)] {
+    run();
+    const std::string tracker = join_path(parent_path(target.directory), std::string(kTrackerFile));
+    for (const std::string& path : {target.directory, tracker}) {
+      for (const Aside& aside : asides_of(store, path)) {
+        if (aside.suffix == Suffix) store.remove(aside.path);
+      }
+    }
+  };
+  return steps;
+}
+
+const Registration kStoreLaterWriterCleared({
+    "store-later-writer-cleared",
+    "A writer whose lease has expired comes back and clears the unfinished directory of the "
+    "writer that took over.",
+    "SaveSeams::prepare",
+    "a store without rename, and a lease that another writer takes over before the first one "
+    "clears",
+    {judged::kProtocol},
+    [](Policies& policies) { policies.save.prepare = asked<clears_all<kSavingSuffix>>; },
+});
+
+const Registration kStoreLaterWriterClearedTracker({
+    "store-later-writer-cleared/tracker",
+    "A writer whose lease has expired comes back and removes the tracker that the writer that "
+    "took over is about to publish.",
+    "SaveSeams::prepare",
+    "a store without rename, and a lease that another writer takes over before the first one "
+    "clears",
+    {judged::kProtocol},
+    [](Policies& policies) { policies.save.prepare = asked<clears_all<kNextSuffix>>; },
+});
+
+void trust(Store& /*store*/, const std::string& /*path*/, std::span<const WrittenPart> /*parts*/,
+           MutableByteSpan /*room*/) {}
+
+const Registration kPayloadNotReadBack({
+    "payload-not-read-back",
+    "The save trusts the store that its payload was written and removes the previous "
+    "checkpoint.",
+    "SaveSeams::stage.confirm",
+    "keep 1 or a save over the same step, and a store that reports a write that did not happen",
+    {judged::kVerdictDisagreement},
+    [](Policies& policies) { policies.save.stage.confirm = asked<trust>; },
+});
+
+void confirm_length(Store& store, const std::string& path, std::span<const WrittenPart> parts,
+                    MutableByteSpan /*room*/) {
+  std::uint64_t written = 0;
+  for (const WrittenPart& part : parts) written += part.bytes;
+  const auto found = store.stat(path);
+  if (!found || found->size != written) throw Error(Code::kIo, "too short", {.file = path});
+}
+
+const Registration kPayloadNotReadBackLengthAlone({
+    "payload-not-read-back/length-alone",
+    "The save checks only the length of its payload before it removes the previous checkpoint.",
+    "SaveSeams::stage.confirm",
+    "keep 1 or a save over the same step, and a store that loses bytes but keeps the file's "
+    "length",
+    {judged::kVerdictDisagreement},
+    [](Policies& policies) { policies.save.stage.confirm = asked<confirm_length>; },
+});
 
 /// A file that reads back as it was written, whatever the store did with it.
 class ToldFile final : public ReadFile {
@@ -151,170 +276,47 @@ Steps trusting(Store& store, CommitTarget& target, const CommitContent& content,
   return over(std::make_shared<Trusting>(store, Name), target, content, role);
 }
 
-/// Removes every unfinished directory of the iteration, or every unpublished tracker, when it
-/// clears what dead writers left.
-template <const std::string_view& Suffix>
-Steps clears_all(Store& store, CommitTarget& target) {
-  Steps steps = prepare_protocol(store, target);
-  const auto clear = named(steps, "clear");
-  clear->run = [&store, &target, run = std::move(clear->run)] {
-    run();
-    const std::string tracker = join_path(parent_path(target.directory), std::string(kTrackerFile));
-    for (const std::string& path : {target.directory, tracker}) {
-      for (const Aside& aside : asides_of(store, path)) {
-        if (aside.suffix == Suffix) store.remove(aside.path);
-      }
-    }
-  };
-  return steps;
-}
-
-void trust(Store& /*store*/, const std::string& /*path*/, std::span<const WrittenPart> /*parts*/,
-           MutableByteSpan /*room*/) {}
-
-void confirm_length(Store& store, const std::string& path, std::span<const WrittenPart> parts,
-                    MutableByteSpan /*room*/) {
-  std::uint64_t written = 0;
-  for (const WrittenPart& part : parts) written += part.bytes;
-  const auto found = store.stat(path);
-  if (!found || found->size != written) throw Error(Code::kIo, "too short", {.file = path});
-}
-
-Steps unfenced(Store& store, CommitTarget& target, const CommitContent& content, Role role) {
-  return over(std::make_shared<Unfenced>(store), target, content, role);
-}
-
-Steps by_lists(Store& store, CommitTarget& target, const CommitContent& content, Role role) {
-  return over(std::make_shared<ByLists>(store), target, content, role);
-}
-
-Steps visible_first(Store& store, CommitTarget& target, const CommitContent& content, Role role) {
-  const auto view = std::make_shared<Visible>(store, target);
-  Steps steps = over(view, target, content, role);
-  const auto first = named(steps, "common_state");
-  const auto swap_in = named(steps, "swap_in");
-  if (first == steps.end()) return steps;
-  const auto sets = [view](ProtocolStep& step, bool early) {
-    step.run = [view, early, run = std::move(step.run)] {
-      run();
-      view->is_early = early;
-    };
-  };
-  sets(*swap_in, true);
-  sets(*named(steps, "read_back"), false);
-  std::rotate(first, swap_in, swap_in + 1);
-  return steps;
-}
-
-// --- mutants -------------------------------------------------------------------------------------
-
-/// Lets a writer change names even after another writer has taken over its lease.
-void change_names_without_fence(Policies& policies) { policies.save.commit = asked<unfenced>; }
-/// Lists a directory to find out if a name exists, although a listing may be outdated.
-void trust_lists(Policies& policies) { policies.save.commit = asked<by_lists>; }
-/// Reverses the order of puts: first puts the small object that makes the checkpoint visible, and
-/// then the other objects.
-void show_before_content(Policies& policies) { policies.save.commit = asked<visible_first>; }
-
-/// Clears what any other writer left, even a writer that has taken over the lease since.
-void clear_later_writers(Policies& policies) {
-  policies.save.prepare = asked<clears_all<kSavingSuffix>>;
-}
-void clear_later_trackers(Policies& policies) {
-  policies.save.prepare = asked<clears_all<kNextSuffix>>;
-}
-/// Removes the older checkpoint without a look at what the store has of the new one's payload, or
-/// with a look at the lengths alone.
-void trust_payload(Policies& policies) { policies.save.stage.confirm = asked<trust>; }
-void trust_payload_of_that_length(Policies& policies) {
-  policies.save.stage.confirm = asked<confirm_length>;
-}
 /// Commits a small file without reading it back.
 template <const std::string_view& Name>
 void trust_file(Policies& policies) {
   policies.save.commit = asked<trusting<Name>>;
 }
 
+const Registration kSmallFileNotReadBackBackend({
+    "small-file-not-read-back/backend",
+    "The save trusts the store that metadata.json was written and does not read it back.",
+    "SaveSeams::commit",
+    "a store that reports a write that did not happen",
+    {judged::kVerdictDisagreement},
+    trust_file<kBackendFile>,
+});
+
+const Registration kSmallFileNotReadBackCommon({
+    "small-file-not-read-back/common",
+    "The save trusts the store that common.pt was written and does not read it back.",
+    "SaveSeams::commit",
+    "a store that reports a write that did not happen",
+    {judged::kVerdictDisagreement},
+    trust_file<kCommonFile>,
+});
+
+const Registration kSmallFileNotReadBackMetadata({
+    "small-file-not-read-back/metadata",
+    "The save trusts the store that .metadata was written and does not read it back.",
+    "SaveSeams::commit",
+    "a store that reports a write that did not happen",
+    {judged::kVerdictDisagreement},
+    trust_file<kMetadataFile>,
+});
+
+const Registration kSmallFileNotReadBackTracker({
+    "small-file-not-read-back/tracker",
+    "The save trusts the store that the tracker was written and does not read it back.",
+    "SaveSeams::commit",
+    "a store that reports a write that did not happen",
+    {judged::kVerdictDisagreement},
+    trust_file<kTrackerFile>,
+});
+
 }  // namespace
-
-std::span<const Mutant> store_mutants() {
-  static const std::vector<Mutant> all = {
-      {"payload-not-read-back",
-       "The save trusts the store that its payload was written and removes the previous "
-       "checkpoint.",
-       "SaveSeams::stage.confirm",
-       "keep 1 or a save over the same step, and a store that reports a write that did not happen",
-       {judged::kVerdictDisagreement},
-       trust_payload},
-      {"payload-not-read-back/length-alone",
-       "The save checks only the length of its payload before it removes the previous checkpoint.",
-       "SaveSeams::stage.confirm",
-       "keep 1 or a save over the same step, and a store that loses bytes but keeps the file's "
-       "length",
-       {judged::kVerdictDisagreement},
-       trust_payload_of_that_length},
-      {"small-file-not-read-back/backend",
-       "The save trusts the store that metadata.json was written and does not read it back.",
-       "SaveSeams::commit",
-       "a store that reports a write that did not happen",
-       {judged::kVerdictDisagreement},
-       trust_file<kBackendFile>},
-      {"small-file-not-read-back/common",
-       "The save trusts the store that common.pt was written and does not read it back.",
-       "SaveSeams::commit",
-       "a store that reports a write that did not happen",
-       {judged::kVerdictDisagreement},
-       trust_file<kCommonFile>},
-      {"small-file-not-read-back/metadata",
-       "The save trusts the store that .metadata was written and does not read it back.",
-       "SaveSeams::commit",
-       "a store that reports a write that did not happen",
-       {judged::kVerdictDisagreement},
-       trust_file<kMetadataFile>},
-      {"small-file-not-read-back/tracker",
-       "The save trusts the store that the tracker was written and does not read it back.",
-       "SaveSeams::commit",
-       "a store that reports a write that did not happen",
-       {judged::kVerdictDisagreement},
-       trust_file<kTrackerFile>},
-      {"store-fence-not-looked-at",
-       "A writer whose lease has been taken over still renames objects.",
-       "SaveSeams::commit",
-       "a store without rename, and a lease that is taken over before a name changes",
-       {judged::kVerdictDisagreement},
-       change_names_without_fence},
-      {"store-list-trusted",
-       "The commit lists the store to check that its objects are there, but listings lag behind "
-       "writes.",
-       "SaveSeams::commit",
-       "a store with lagging listings",
-       {Code::kIo},
-       trust_lists},
-      {"store-later-writer-cleared",
-       "A writer whose lease has expired comes back and clears the unfinished directory of the "
-       "writer that took over.",
-       "SaveSeams::prepare",
-       "a store without rename, and a lease that another writer takes over before the first one "
-       "clears",
-       {judged::kProtocol},
-       clear_later_writers},
-      {"store-later-writer-cleared/tracker",
-       "A writer whose lease has expired comes back and removes the tracker that the writer that "
-       "took over is about to publish.",
-       "SaveSeams::prepare",
-       "a store without rename, and a lease that another writer takes over before the first one "
-       "clears",
-       {judged::kProtocol},
-       clear_later_trackers},
-      {"store-shown-before-content",
-       "The small object that makes a checkpoint visible is written before the checkpoint's "
-       "content.",
-       "SaveSeams::commit",
-       "a crash between the two, in a save over the checkpoint that the tracker names",
-       {judged::kLastGoodDeleted, Code::kTrackerDangling},
-       show_before_content},
-  };
-  return all;
-}
-
 }  // namespace reprise::sim

@@ -3,7 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <optional>
+#include <string>
 
 #include "tests/sim/mutants/mutant_world.hpp"
 
@@ -292,6 +295,19 @@ TEST(Mutants, AreSortedFoundByNameAndEachHasARow) {
     EXPECT_TRUE(has_row || has_own_test(mutant.name)) << mutant.name;
   }
   EXPECT_THROW(mutant_named("lazy-state-templat"), Error);
+}
+
+/// A linker leaves out files that nobody names, unless the build says otherwise.
+TEST(Mutants, EachRegistrationInTheSourcesIsLinked) {
+  std::size_t registrations = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(REPRISE_SOURCE_DIR "/sim/mutants")) {
+    std::ifstream file(entry.path());
+    for (std::string line; std::getline(file, line);) {
+      registrations += line.starts_with("const Registration k") ? 1 : 0;
+    }
+  }
+  EXPECT_GT(registrations, 0U);
+  EXPECT_EQ(mutants().size(), registrations);
 }
 
 /// Without its proof of cover, a save writes a checkpoint with a gap. The load has a proof of its
