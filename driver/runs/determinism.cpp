@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "driver/lanes/process.hpp"
 #include "driver/lanes/scratch_directory.hpp"
 #include "driver/yaml/text_file.hpp"
 #include "properties/ruling_code.hpp"
+#include "reports/read_error.hpp"
 #include "reprise/error.hpp"
 
 namespace reprise::driver {
@@ -71,22 +71,12 @@ Course course_of(const reports::ScenarioResult& result) {
 }
 
 std::vector<Course> courses_in(const std::string& report_json, const std::string& file) try {
-  const auto document = nlohmann::json::parse(report_json);
+  const auto report = reports::parse_report(report_json, file);
   std::vector<Course> courses;
-  for (const auto& result : document.at("scenarios")) {
-    auto& course = courses.emplace_back();
-    result.at("name").get_to(course.name);
-    result.at("verdict").get_to(course.verdict);
-    result.at("event_hash").get_to(course.event_hash);
-    result.at("content_digest").get_to(course.content_digest);
-    for (const auto& life : result.at("incarnations")) {
-      course.begins.push_back(life.at("first_step").get<std::int64_t>());
-    }
-    result.at("left_to_time").get_to(course.left_to_time);
-  }
+  for (const auto& result : report.scenarios) courses.push_back(course_of(result));
   return courses;
-} catch (const nlohmann::json::exception& error) {
-  throw Error(Code::kTornFile, std::string("no report: ") + error.what(), {.file = file});
+} catch (const reports::ReadError& error) {
+  throw Error(Code::kTornFile, std::string("no report: ") + error.what());
 }
 
 std::vector<Course> courses_elsewhere(const RunRequest& request) {

@@ -356,7 +356,7 @@ void judge_one(const Submission& submission, std::span<const Demand> demands,
     check_floor(shown, floor->second, lacks, lacking);
   }
   if (judged) {
-    ruling.lanes.push_back(std::move(summary));
+    ruling.lanes.push_back(summary);
   } else {
     refusals.refuse("lane", "'" + name_of(report.lane) + "' is not one of the lanes to judge",
                     "leave the report out, or write a baseline that has the lane");
