@@ -14,6 +14,7 @@ set(REPRISE_THIRD_PARTY
   "reports                json         PUBLIC"
   "reports                pugixml      PRIVATE"
   "reports/gate           json         PRIVATE"
+  "reports/pages          json         PRIVATE"
   "driver/yaml            yaml         PUBLIC"
   "driver/trainers        yaml         PRIVATE"
   "driver/language        yaml         PRIVATE"

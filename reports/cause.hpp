@@ -14,11 +14,16 @@ namespace reprise::reports {
 /// Two failures with the same signature count as one finding.
 std::string signature_of(const std::string& code, const std::string& reason);
 
+/// Returns the signature of what a scenario found: its code, its cause without numbers and names,
+/// and its phase.
+std::string signature_of(const ScenarioResult& result);
+/// Orders what failed alike: fewest lives first, then ranks, then by name.
+bool is_smaller(const ScenarioResult& a, const ScenarioResult& b);
+
 /// Failures with the same code, in the same phase, and with the same cause but for numbers and for
 /// names with dots, such as those of keys and files.
 struct Cause {
-  std::string signature;
-  /// The failures, the smallest first: the one with the fewest lives, then ranks, then by name.
+  /// The failures, the smallest first.
   std::vector<const ScenarioResult*> results;
 
   const ScenarioResult& smallest() const { return *results.front(); }
@@ -27,9 +32,5 @@ struct Cause {
 /// Returns the causes of all scenarios that failed, the one with the most failures first, and equal
 /// ones in the order of their smallest failures' names. `results` must outlive what is returned.
 std::vector<Cause> causes_of(std::span<const ScenarioResult> results);
-
-/// Returns the causes that several scenarios have, one line each: "3 scenarios fail alike: ...; the
-/// smallest: ...". Empty if each failed for itself.
-std::vector<std::string> shared_causes(std::span<const ScenarioResult> results);
 
 }  // namespace reprise::reports

@@ -226,7 +226,8 @@ run_night() {
 }
 
 # night_publish KIND: keeps the accepted reports in the tree: what they showed as a baseline, a page
-# with commit, machine and durations, the matrix, and of a weekly run the rate of machine-made mutants.
+# with commit, machine and durations, of a nightly run the matrix and the page of its report, and of a weekly run the
+# rate of machine-made mutants.
 night_publish() {
   local kind="$1" folder=reports/release
   mkdir -p "$folder"
@@ -247,7 +248,10 @@ night_publish() {
     say '```'
   } >"$folder/$kind.md"
   case "$kind" in
-    nightly) cp "$night_report/matrix.md" "$folder/matrix.md" || return 1 ;;
+    nightly)
+      cp "$night_report/matrix.md" "$folder/matrix.md" || return 1
+      cp "$night_report/sim/report.html" "$folder/report.html" || return 1
+      ;;
     weekly) cp "$night_report/teeth.json" "$folder/teeth.json" || return 1 ;;
   esac
   say "wrote $folder/$kind.md, $folder/$kind.json and what belongs to them"

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <sstream>
 #include <vector>
 
 #include "cli/output/diff_text.hpp"
@@ -15,10 +16,7 @@
 #include "core/base/print.hpp"
 #include "core/diff/diff_summary.hpp"
 #include "reports/pages/escape.hpp"
-#include "reports/pages/facts.hpp"
-#include "reports/pages/grid.hpp"
-#include "reports/pages/html_sections.hpp"
-#include "reports/pages/picture.hpp"
+#include "reports/pages/html.hpp"
 
 namespace reprise::cli {
 namespace {
@@ -31,10 +29,8 @@ using reports::table_head;
 
 constexpr std::size_t kHeatRowsMax = 60;
 constexpr std::size_t kHeatColumnsMax = 128;
-constexpr std::size_t kHeatNameMax = 38;
+constexpr std::size_t kHeatNameMax = 60;
 constexpr std::size_t kPageRowsMax = 500;
-/// One element of this many is the weakest colour; a larger share is stronger.
-constexpr double kFaintest = 1e-6;
 
 /// The tensors that meet in one cell of the picture.
 struct HeatCell {
@@ -103,8 +99,9 @@ bool speaks(const std::map<std::string, HeatCell>& row) {
   return std::ranges::any_of(row, [](const auto& entry) { return speaks(entry.second); });
 }
 
-reports::GridCell drawn(const std::string& pattern, const std::string& column,
-                        const HeatCell& cell) {
+/// Returns a cell with the share of the elements that differ, or the letter of what was not
+/// compared. The colour has four steps, each for a share a hundred times as large.
+std::string heat_cell(const std::string& pattern, const std::string& column, const HeatCell& cell) {
   std::string hint = pattern + (column == "-" ? "" : ", " + column) + ": " +
                      with_commas(cell.wrong) + " of " + with_commas(cell.compared) +
                      " elements differ";
@@ -112,21 +109,15 @@ reports::GridCell drawn(const std::string& pattern, const std::string& column,
   if (!cell.letter.empty()) hint += " (" + cell.letter + ")";
   const double share =
       cell.compared == 0 ? 0 : static_cast<double>(cell.wrong) / static_cast<double>(cell.compared);
-  const double strength =
-      share == 0 ? 0 : std::max(0.05, 1 - std::log10(share) / std::log10(kFaintest));
-  const char* look = cell.wrong > 0 ? "heat" : cell.letter.empty() ? "nothing" : "called";
-  return {.text = cell.letter, .strength = strength, .look = look, .hint = std::move(hint)};
+  const int step = share == 0 ? 0 : std::clamp(4 + static_cast<int>(std::log10(share) / 2), 1, 4);
+  const std::string text =
+      share == 0 ? cell.letter : cell.letter + fmt::format("{:.2g}%", share * 100);
+  return fmt::format("<td class=\"heat h{}\" title=\"{}\">{}</td>", step, in_html(hint), text);
 }
 
-std::string heat_figure(const DiffReport& report) {
+std::string heat_table(const DiffReport& report) {
   const HeatRows rows = heat_of(report);
-  reports::Grid grid{.title = "Where tensors differ",
-                     .description =
-                         "A row for each group of keys, a column for each number in "
-                         "them; the stronger, the larger the share of the elements "
-                         "that differ.",
-                     .cell_width = 18};
-  std::set<std::string, decltype(&in_natural_order)> columns(&in_natural_order);
+  std::set<std::string, decltype(&in_natural_order)> numbers(&in_natural_order);
   std::vector<std::string> patterns;
   std::uint64_t same = 0;
   std::uint64_t cut = 0;
@@ -137,34 +128,34 @@ std::string heat_figure(const DiffReport& report) {
       ++cut;
     } else {
       patterns.push_back(pattern);
-      for (const auto& [column, cell] : row) columns.insert(column);
+      for (const auto& [column, cell] : row) numbers.insert(column);
     }
   }
   if (patterns.empty()) return "";
   std::ranges::stable_sort(patterns, in_natural_order);
-  for (const auto& column : columns) {
-    if (grid.columns.size() < kHeatColumnsMax) grid.columns.push_back(column);
-  }
+  std::vector<std::string> columns(numbers.begin(), numbers.end());
+  if (columns.size() > kHeatColumnsMax) columns.resize(kHeatColumnsMax);
+  std::vector<std::string> head = {"keys"};
+  head.insert(head.end(), columns.begin(), columns.end());
+  std::string out = "<h3>Where tensors differ</h3>\n" + table_head(head, "cells");
   for (const auto& pattern : patterns) {
-    grid.rows.push_back(shorten_middle(pattern, kHeatNameMax));
-    auto& cells = grid.cells.emplace_back(grid.columns.size());
+    out += "<tr>" + cell_html(shorten_middle(pattern, kHeatNameMax));
     const auto& row = rows.at(pattern);
-    for (std::size_t c = 0; c < grid.columns.size(); ++c) {
-      const auto cell = row.find(grid.columns[c]);
-      if (cell != row.end()) cells[c] = drawn(pattern, cell->first, cell->second);
+    for (const auto& column : columns) {
+      const auto cell = row.find(column);
+      out += cell == row.end() ? cell_html("") : heat_cell(pattern, column, cell->second);
     }
+    out += "</tr>\n";
   }
-  std::string caption =
+  std::string note =
       "The share of elements that differ, by group of keys and by the first number in the key. "
-      "The scale is logarithmic, down to one element in a million. A: only in A. B: only in B. "
-      "s: other shapes. t: other dtypes. ?: not compared.";
-  if (same > 0) caption += " Left out, since nothing differs: " + counted(same, "group") + ".";
-  if (cut > 0) caption += " Not drawn: " + counted(cut, "further group") + ".";
-  if (columns.size() > grid.columns.size()) {
-    caption +=
-        " Not drawn: " + counted(columns.size() - grid.columns.size(), "further number") + ".";
+      "A: only in A. B: only in B. s: other shapes. t: other dtypes. ?: not compared.";
+  if (same > 0) note += " Left out, since nothing differs: " + counted(same, "group") + ".";
+  if (cut > 0) note += " Not drawn: " + counted(cut, "further group") + ".";
+  if (numbers.size() > columns.size()) {
+    note += " Not drawn: " + counted(numbers.size() - columns.size(), "further number") + ".";
   }
-  return reports::figure(reports::draw(grid), caption);
+  return out + kTableEnd + "<p class=\"quiet\">" + note + "</p>\n";
 }
 
 std::string outcome_word(DiffOutcome outcome) {
@@ -246,7 +237,7 @@ std::vector<const Item*> unequal(const std::vector<Item>& items) {
 std::string tensors_section(const DiffReport& report) {
   const auto tensors = unequal(report.tensors);
   if (tensors.empty()) return "";
-  std::string out = "<h2>Tensors</h2>\n" + heat_figure(report);
+  std::string out = "<h2>Tensors</h2>\n" + heat_table(report);
   out += table_head(
       {"tensor", "verdict", "differ", "of elements", "max_delta", "first at", "A", "B", "why"});
   PageRows rows;

@@ -8,9 +8,9 @@
 
 namespace reprise::cli {
 
-/// Returns one self-contained page in HTML, in the look of report.html. Its picture has a row for
-/// each group of keys and a column for each number in their keys, such as that of a layer; the
-/// colour says which share of the elements differs.
+/// Returns one self-contained page in HTML, in the look of report.html. Its first table has a
+/// row for each group of keys and a column for each number in their keys, such as that of a layer;
+/// a cell says which share of the elements differs.
 std::string diff_page(const DiffRequest& request, const DiffReport& report);
 
 }  // namespace reprise::cli

@@ -36,10 +36,6 @@ std::string in_html(std::string_view text) {
   return replaced(printable(text, LineBreaks::kKept), "&<>\"'", reference);
 }
 
-std::string in_markdown(std::string_view text) {
-  return replaced(printable(text), "&<>\"'|`*_[](){}~\\#!@$:", reference);
-}
-
 std::string in_annotation(std::string_view text) {
   return printable(replaced(text, "%\r\n", percent));
 }

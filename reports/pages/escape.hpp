@@ -11,10 +11,6 @@ namespace reprise::reports {
 /// Returns the text for the content or for a quoted attribute of HTML and SVG. Line breaks stay.
 std::string in_html(std::string_view text);
 
-/// Returns the text for a line or a table cell of Markdown. No character of it has a meaning there,
-/// and line breaks are escaped.
-std::string in_markdown(std::string_view text);
-
 /// Returns the text for the message of a GitHub annotation.
 std::string in_annotation(std::string_view text);
 /// Returns the text for a property of a GitHub annotation, such as its title.

@@ -5,12 +5,11 @@
 #include <charconv>
 #include <set>
 
-#include "core/base/check.hpp"
 #include "core/base/natural_order.hpp"
 #include "core/base/print.hpp"
 #include "core/base/shell_word.hpp"
+#include "reports/cause.hpp"
 #include "reports/evidence.hpp"
-#include "reports/pages/picture.hpp"
 
 namespace reprise::reports {
 namespace {
@@ -190,6 +189,51 @@ std::vector<Problem> problems_of(const Report& report) {
   return problems.empty() ? summary : problems;
 }
 
+std::vector<Card> cards_of(const std::vector<Problem>& problems) {
+  std::vector<Card> cards;
+  std::map<std::string, std::size_t> places;
+  for (const auto& problem : problems) {
+    const std::string found = problem.scenario == nullptr
+                                  ? signature_of(problem.subject, problem.reason)
+                                  : signature_of(*problem.scenario);
+    const auto [at, fresh] =
+        places.try_emplace(name_of(problem.verdict) + ' ' + found, cards.size());
+    if (fresh) cards.emplace_back();
+    cards[at->second].push_back(problem);
+  }
+  for (auto& card : cards) {
+    std::ranges::stable_sort(card, [](const Problem& a, const Problem& b) {
+      return a.scenario != nullptr && b.scenario != nullptr && is_smaller(*a.scenario, *b.scenario);
+    });
+  }
+  std::ranges::stable_sort(cards, {}, [](const Card& card) {
+    const Problem& first = card.front();
+    // Every page says of the whole run at its top that it was interrupted, or had a mutant.
+    const bool told = first.subject == kInterrupted || first.subject == "mutant";
+    const int rank = told                              ? 3
+                     : first.verdict != Verdict::kFail ? 2
+                     : first.scenario == nullptr       ? 1
+                                                       : 0;
+    return std::pair(rank, ~card.size());
+  });
+  return cards;
+}
+
+std::string cause_of(const Problem& problem) {
+  if (problem.scenario == nullptr) return problem.reason;
+  const ScenarioResult& result = *problem.scenario;
+  if (result.failure && !result.failure->cause.empty()) return result.failure->cause;
+  return result.reason.empty() ? "no reason is given" : result.reason;
+}
+
+std::string key_of(const ScenarioResult& result) {
+  if (result.failure && !result.failure->key.empty()) {
+    return element_text(result.failure->key, result.failure->index);
+  }
+  const auto& first = result.first_difference;
+  return first ? element_text(first->key, first->index) : "";
+}
+
 std::vector<Evidence> evidence_of(const Report& report) {
   if (is_of_files(report)) return {{"results", shown_of_scenarios(report), "there are none"}};
   std::vector<Evidence> all;
@@ -199,14 +243,6 @@ std::vector<Evidence> evidence_of(const Report& report) {
     all.push_back(std::move(evidence));
   }
   return all;
-}
-
-Evidence evidence_named(const Report& report, std::string_view kind) {
-  for (auto& evidence : evidence_of(report)) {
-    if (evidence.kind == kind) return evidence;
-  }
-  CHECK(false, kind);
-  return {};
 }
 
 std::map<std::string, std::vector<std::string>> not_run_of(const Report& report) {
@@ -232,6 +268,12 @@ std::string outline_of(const Report& report) {
   const std::string verdicts = by_verdict(report);
   return counted_results(report) + " on lane " + name_of(report.lane) + " in " +
          fixed(report.seconds, 1) + " s" + (verdicts.empty() ? "" : ": " + verdicts);
+}
+
+std::string fixed(double value, int digits) {
+  std::array<char, 400> text{};  // the largest double has 309 digits
+  const auto end = std::to_chars(text.begin(), text.end(), value, std::chars_format::fixed, digits);
+  return {text.begin(), end.ptr};
 }
 
 std::string layouts_of(const ScenarioResult& result) { return join(result.layouts, " -> "); }

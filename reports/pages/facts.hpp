@@ -4,7 +4,6 @@
 
 #include <map>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "reports/report.hpp"
@@ -26,6 +25,17 @@ struct Problem {
 /// what was not run. The report must outlive the result.
 std::vector<Problem> problems_of(const Report& report);
 
+/// Problems that look like one defect, the smallest first. Pages show one card for it.
+using Card = std::vector<Problem>;
+/// Groups the problems by what was found: what failed comes first, what is undecided last, and of
+/// each the card with the most problems.
+std::vector<Card> cards_of(const std::vector<Problem>& problems);
+/// Returns the cause alone, if it is known; otherwise the whole reason.
+std::string cause_of(const Problem& problem);
+/// Returns the element or key that the scenario's failure is about, or else the key of its first
+/// difference; empty if none is known.
+std::string key_of(const ScenarioResult& result);
+
 /// A kind of evidence, whether or not the report has it.
 struct Evidence {
   std::string kind;
@@ -38,8 +48,6 @@ bool is_of_files(const Report& report);
 
 /// Returns every kind of evidence that the lane can have, in a fixed order.
 std::vector<Evidence> evidence_of(const Report& report);
-/// Returns the evidence of that kind.
-Evidence evidence_named(const Report& report, std::string_view kind);
 
 /// Returns the names of what was not run, by reason.
 std::map<std::string, std::vector<std::string>> not_run_of(const Report& report);
@@ -60,6 +68,8 @@ SideWords side_words(const Report& report);
 
 /// Returns "tp2 -> tp4".
 std::string layouts_of(const ScenarioResult& result);
+/// Returns the number with that many digits after the point.
+std::string fixed(double value, int digits);
 /// Returns the commit, with what must be known about it.
 std::string commit_of(const Report& report);
 

@@ -1,245 +1,187 @@
 #include "core/base/print.hpp"
-#include "reports/cause.hpp"
+#include "core/base/printable.hpp"
 #include "reports/evidence.hpp"
 #include "reports/pages/escape.hpp"
 #include "reports/pages/facts.hpp"
 #include "reports/pages/pages.hpp"
-#include "reports/pages/picture.hpp"
 
 namespace reprise::reports {
 namespace {
 
 /// Longest text from the report in one place, in bytes. It is cut before it is escaped.
 constexpr std::size_t kTextBytesMax = 1000;
+/// Findings of one scenario that are listed; report.json has all of them.
+constexpr std::size_t kFindingsMax = 20;
 
-std::string said(std::string_view text) { return in_markdown(clipped(text, kTextBytesMax)); }
-std::string monospaced(std::string_view text) { return "<code>" + said(text) + "</code>"; }
+std::string said(std::string_view text) { return printable(clipped(text, kTextBytesMax)); }
 
-/// A text that never becomes longer than a limit.
+using Row = std::vector<std::string>;
+
+/// Returns one line for each row, with its columns below one another. Four blanks before a line
+/// make it code in Markdown, so no text of a report has a meaning there.
+std::vector<std::string> lines_of(const std::vector<Row>& rows, std::size_t indent = 4) {
+  std::vector<std::size_t> widths;
+  for (const auto& row : rows) {
+    widths.resize(std::max(widths.size(), row.size()));
+    for (std::size_t i = 0; i + 1 < row.size(); ++i) {
+      widths[i] = std::max(widths[i], said(row[i]).size());
+    }
+  }
+  std::vector<std::string> lines;
+  for (const auto& row : rows) {
+    std::string line(indent, ' ');
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const std::string text = said(row[i]);
+      line += text;
+      if (i + 1 < row.size()) line.append(widths[i] + 2 - text.size(), ' ');
+    }
+    lines.push_back(line.substr(0, line.find_last_not_of(' ') + 1) + "\n");
+  }
+  return lines;
+}
+
+/// A text that never becomes longer than a limit: whole lines are left out and counted.
 class Bounded {
  public:
   explicit Bounded(std::size_t bytes_max)
       : left_(bytes_max > kRoomForCuts ? bytes_max - kRoomForCuts : 0) {}
 
-  bool add(const std::string& text) {
-    if (text.size() > left_) return false;
-    left_ -= text.size();
-    text_ += text;
-    return true;
-  }
-
-  /// Adds whole rows between `head` and `tail` as long as they fit, and counts the others.
-  void add_rows(const std::string& head, const std::vector<std::string>& rows,
-                const std::string& tail) {
-    if (rows.empty()) return;
+  void add(const std::string& title, const std::vector<std::string>& lines) {
+    if (lines.empty()) return;
+    text_ += title;
+    left_ -= std::min(left_, title.size());
     std::size_t added = 0;
-    if (head.size() + tail.size() <= left_) {
-      add(head);
-      left_ -= tail.size();
-      while (added < rows.size() && add(rows[added])) ++added;
-      left_ += tail.size();
-      add(tail);
+    for (; added < lines.size() && lines[added].size() <= left_; ++added) {
+      text_ += lines[added];
+      left_ -= lines[added].size();
     }
-    if (added == rows.size()) return;
-    text_ += "\nLeft out to save space: " + counted(rows.size() - added, "row") +
-             ". report.html has all of them.\n\n";
+    if (added == lines.size()) return;
+    text_ += "\n    Left out to save space: " + counted(lines.size() - added, "row") +
+             "; report.html has all of them.\n";
   }
 
   const std::string& text() const { return text_; }
 
  private:
-  /// Room for the lines that count what was cut. A summary has at most nine.
+  /// Room for the titles, and for the lines that count what was cut. A summary has at most nine.
   static constexpr std::size_t kRoomForCuts = 1024;
 
   std::string text_;
   std::size_t left_;
 };
 
-std::string folded_head(const std::string& title) {
-  return "<details><summary>" + title + "</summary>\n\n";
-}
-constexpr const char* kFoldedTail = "\n</details>\n\n";
-
-void add_head(const Report& report, const std::vector<Problem>& problems, const std::string& sha256,
-              Bounded& out) {
-  std::string text =
-      "### Reprise: " + verdict_word(report, problems) + "\n\n" + said(outline_of(report)) +
-      "\n\n| | |\n|---|---|\n| commit | " + monospaced(commit_of(report)) + " |\n| build | " +
-      said(report.project.build) + " |\n| machine | " + said(report.machine.cpu) + ", " +
-      human_bytes(report.machine.memory) + " |\n| started | " + said(report.started) +
-      " |\n| SHA-256 of report.json | " + monospaced(sha256) + " |\n";
-  if (!report.mutant.empty()) text += "| mutant | " + monospaced(report.mutant) + " |\n";
-  if (report.interrupted) text += "| interrupted | yes |\n";
-  out.add(text + "\n");
-}
-
-/// Findings of one scenario that are listed; report.json has all of them.
-constexpr std::size_t kFindingsMax = 20;
-
-/// Returns the fields of the scenario's failure as a list, without those of the first difference,
-/// which has a sentence of its own.
-std::string where_of(const ScenarioResult& result, SideWords words) {
-  std::string list;
-  std::size_t findings = 0;
-  for (const auto& [name, text] : fields_of(result)) {
-    const bool of_element = name == "rank" || name == "key" || name == "saved" ||
-                            name == "loaded" || name == "comes from";
-    if (of_element && result.first_difference) continue;
-    if (name == "then" && ++findings > kFindingsMax) continue;
-    list += "- " +
-            std::string(name == "saved"    ? words.left
-                        : name == "loaded" ? words.right
-                                           : std::string_view(name)) +
-            ": " + said(text) + "\n";
+/// Returns a cause as lines with one field each.
+std::string entry_of(const Card& card, std::size_t number, const Report& report,
+                     const Standing& standing) {
+  const Problem& first = card.front();
+  const auto status = standing.status_of(first.subject);
+  const std::string key = first.scenario == nullptr ? "" : key_of(*first.scenario);
+  const std::string code = first.scenario == nullptr ? first.subject : first.scenario->code;
+  std::string entry = "\n    " + std::to_string(number) + ". " + said(code) +
+                      (key.empty() ? "" : " " + said(key)) + " (" + name_of(first.verdict) +
+                      (status ? ", " + name_of(*status) : "") + ")\n       " +
+                      said(cause_of(first)) + "\n";
+  std::vector<Row> fields;
+  if (first.scenario != nullptr) {
+    fields.push_back({"in", first.subject});
+    for (const auto& [name, text] : fields_of(*first.scenario)) {
+      const auto [left, right] = side_words(report);
+      fields.push_back({name == "saved" ? left : name == "loaded" ? right : name, text});
+    }
+    if (fields.size() > kFindingsMax) {
+      const std::size_t more = fields.size() - kFindingsMax;
+      fields.resize(kFindingsMax);
+      fields.push_back({"then", counted(more, "more finding") + ", in report.json"});
+    }
   }
-  if (findings > kFindingsMax) {
-    list += "- then: " + counted(findings - kFindingsMax, "more finding") + ", in report.json\n";
+  if (status) fields.push_back({"history", standing.letters_of(first.subject)});
+  if (!first.fix.empty())
+    fields.push_back({first.scenario == nullptr ? "fix" : "again", first.fix});
+  if (card.size() > 1) {
+    std::vector<std::string> names;
+    for (std::size_t i = 1; i < card.size(); ++i) names.push_back(card[i].subject);
+    fields.push_back({"alike", with_commas(names.size()) + " more: " + join_first(names)});
   }
-  return list.empty() ? "" : list + "\n";
+  for (const auto& line : lines_of(fields, 7)) entry += line;
+  return entry;
 }
 
-/// Lists the scenarios that passed only after a deadline had ended them once.
-void add_second_tries(const Report& report, Bounded& out) {
-  std::vector<std::string> rows;
+std::vector<Row> head_of(const Report& report, std::size_t problems, std::size_t causes,
+                         const std::string& sha256) {
+  std::vector<Row> rows = {{"ran", outline_of(report)}};
+  if (problems > 0)
+    rows.push_back({"problems", with_commas(problems) + " of " + counted(causes, "cause")});
+  if (report.interrupted) rows.push_back({"interrupted", "yes: the rest was not run"});
+  if (!report.mutant.empty()) rows.push_back({"mutant", report.mutant});
+  rows.insert(rows.end(),
+              {{"commit", commit_of(report)},
+               {"build", report.project.build},
+               {"machine", report.machine.cpu + ", " + human_bytes(report.machine.memory)},
+               {"started", report.started},
+               {"report.json", "SHA-256 " + sha256}});
+  return rows;
+}
+
+/// Returns how many scenarios of each file ended in which way.
+std::vector<Row> files_of(const Report& report) {
+  struct Count {
+    std::size_t pass = 0, fail = 0, other = 0;
+    std::uint64_t elements = 0;
+    double seconds = 0;
+  };
+  std::map<std::string, Count> files;
   for (const auto& result : report.scenarios) {
-    if (result.verdict != Verdict::kPass) continue;
-    for (const auto& earlier : result.earlier_tries) {
-      rows.push_back("| " + said(result.name) + " | " + said(ending_of(earlier)) + " |\n");
-    }
+    Count& count = files[result.file];
+    ++(result.verdict == Verdict::kPass   ? count.pass
+       : result.verdict == Verdict::kFail ? count.fail
+                                          : count.other);
+    count.elements = saturating_sum(count.elements, compared_of(result).elements);
+    count.seconds += result.seconds;
   }
-  out.add_rows(
-      "#### Passed on the second try\n"
-      "\n| scenario | how the first try ended |\n"
-      "|---|---|\n",
-      rows, "\n");
-}
-
-void add_problems(const Report& report, const std::vector<Problem>& problems,
-                  const Standing& standing, Bounded& out) {
-  const auto [left, right] = side_words(report);
-  std::vector<std::string> rows;
-  for (const auto& cause : shared_causes(report.scenarios))
-    rows.push_back("- " + said(cause) + "\n");
-  out.add_rows(
-      "#### Failures of the same kind\n"
-      "\n",
-      rows, "\n");
-  rows.clear();
-  for (const auto& problem : problems) {
-    const auto status = standing.status_of(problem.subject);
-    std::string row = "<details><summary>" + name_of(problem.verdict) +
-                      (status ? " (" + name_of(*status) + ")" : "") + ": " + said(problem.subject) +
-                      "</summary>\n\n" + said(problem.reason) + "\n\n";
-    if (status) {
-      row +=
-          "Oldest report to this one: " + monospaced(standing.letters_of(problem.subject)) + "\n\n";
-    }
-    if (problem.scenario != nullptr && problem.scenario->first_difference) {
-      const auto& first = *problem.scenario->first_difference;
-      row += "First difference: " +
-             (is_of_files(report) ? "" : "rank " + std::to_string(first.rank) + ", ") + "key " +
-             monospaced(first.key) + " at " + said("[" + join(first.index, ", ") + "]") + ": " +
-             left + " " + monospaced(first.saved) + ", " + right + " " + monospaced(first.loaded) +
-             ". " + said(first.comes_from) + "\n\n";
-    }
-    if (problem.scenario != nullptr) row += where_of(*problem.scenario, side_words(report));
-    if (!problem.fix.empty()) {
-      row += (problem.scenario == nullptr ? "Fix: " + said(problem.fix)
-                                          : "See it again: " + monospaced(problem.fix)) +
-             "\n\n";
-    }
-    rows.push_back(row + "</details>\n\n");
+  std::vector<Row> rows = {{"pass", "fail", "other", "elements", "seconds", "file"}};
+  for (const auto& [file, count] : files) {
+    rows.push_back({with_commas(count.pass), with_commas(count.fail), with_commas(count.other),
+                    with_commas(count.elements), fixed(count.seconds, 1), file});
   }
-  out.add_rows(
-      "#### Problems\n"
-      "\n",
-      rows, "");
-}
-
-void add_resolved(const Standing& standing, Bounded& out) {
-  std::vector<std::string> rows;
-  for (const auto& [subject, letters] : standing.resolved()) {
-    rows.push_back("| " + said(subject) + " | " + monospaced(letters) + " |\n");
-  }
-  out.add_rows("#### Resolved\n\n| what | oldest report to this one |\n|---|---|\n", rows, "\n");
-}
-
-void add_evidence(const Report& report, Bounded& out) {
-  std::vector<std::string> rows;
-  for (const auto& evidence : evidence_of(report)) {
-    rows.push_back("| " + evidence.kind + " | " +
-                   said(evidence.shown.empty() ? evidence.absence : evidence.shown) + " |\n");
-  }
-  out.add_rows("#### Evidence\n\n| kind | in this report |\n|---|---|\n", rows, "\n");
-  rows.clear();
-  for (const auto& text : report.not_claimed) rows.push_back("- " + said(text) + "\n");
-  out.add_rows(folded_head("Not claimed: " + counted(rows.size(), "line")), rows, kFoldedTail);
-  rows.clear();
-  for (const auto& [reason, names] : not_run_of(report)) {
-    rows.push_back("- " + said(reason) + ": " + said(join_first(names)) + "\n");
-  }
-  out.add_rows(folded_head("Not run: " + counted(rows.size(), "reason")), rows, kFoldedTail);
-}
-
-void add_parts(const Report& report, Bounded& out) {
-  std::vector<std::string> rows;
-  for (const auto& property : report.properties) {
-    rows.push_back("| " + said(property.name) + " | " + std::to_string(property.cases) + " | " +
-                   std::to_string(property.seed) + " | " + name_of(property.verdict) + " |\n");
-  }
-  out.add_rows(folded_head("Properties: " + counted(rows.size(), "row")) +
-                   "| property | cases | seed | verdict |\n|---|--:|--:|---|\n",
-               rows, kFoldedTail);
-  rows.clear();
-  for (const auto& mutant : report.mutants) {
-    rows.push_back("| " + said(mutant.name) + " | " + said(mutant.defect) + " | " +
-                   (mutant.caught ? "caught" : "**SURVIVED**") + " |\n");
-  }
-  out.add_rows(folded_head("Mutants: " + counted(rows.size(), "row")) +
-                   "| mutant | defect | |\n|---|---|---|\n",
-               rows, kFoldedTail);
-  if (!report.coverage) return;
-  rows.clear();
-  for (const auto& name : unreached(*report.coverage)) {
-    rows.push_back("| " + said(name) + " | never reached |\n");
-  }
-  for (const auto& name : rare(*report.coverage)) rows.push_back("| " + said(name) + " | rare |\n");
-  out.add_rows(folded_head("Marks that few timelines reached: " + counted(rows.size(), "row")) +
-                   "| mark | |\n|---|---|\n",
-               rows, kFoldedTail);
-}
-
-void add_scenarios(const Report& report, Bounded& out) {
-  const bool job = !is_of_files(report);
-  std::vector<std::string> rows;
-  for (const auto& result : report.scenarios) {
-    const Compared compared = compared_of(result);
-    rows.push_back("| " + said(result.name) + " | " +
-                   (job ? said(layouts_of(result)) + " | " : "") + name_of(result.verdict) + " | " +
-                   with_commas(compared.leaves) + " | " + with_commas(compared.elements) + " | " +
-                   fixed(result.seconds, 2) + " |\n");
-  }
-  out.add_rows(folded_head((job ? "Scenarios: " : "Results: ") + counted(rows.size(), "row")) +
-                   (job ? "| scenario | layouts " : "| result ") +
-                   "| verdict | leaves | elements | s |\n" + (job ? "|---" : "") +
-                   "|---|---|--:|--:|--:|\n",
-               rows, kFoldedTail);
+  return rows;
 }
 
 }  // namespace
 
 std::string to_summary(const Report& report, const std::string& report_sha256,
                        std::span<const PastReport> earlier, std::size_t bytes_max) {
-  const Standing standing(report, earlier);
-  const auto problems = problems_of(report);
+  Report whole = report;
+  for (auto& result : whole.scenarios) restate_failure(result);  // older reports have none
+  const Standing standing(whole, earlier);
+  const auto problems = problems_of(whole);
+  const auto cards = cards_of(problems);
   Bounded out(bytes_max);
-  add_head(report, problems, report_sha256, out);
-  add_problems(report, problems, standing, out);
-  add_second_tries(report, out);
-  add_resolved(standing, out);
-  add_evidence(report, out);
-  add_parts(report, out);
-  add_scenarios(report, out);
+  out.add("# Reprise: " + verdict_word(report, problems) + "\n\n",
+          lines_of(head_of(report, problems.size(), cards.size(), report_sha256)));
+  std::vector<std::string> entries;
+  for (const auto& card : cards) {
+    entries.push_back(entry_of(card, entries.size() + 1, report, standing));
+  }
+  out.add("\n## Causes\n", entries);
+  std::vector<Row> rows;
+  for (const auto& result : report.scenarios) {
+    if (result.verdict != Verdict::kPass) continue;
+    for (const auto& one : result.earlier_tries) rows.push_back({result.name, ending_of(one)});
+  }
+  out.add("\n## Passed on the second try\n\n", lines_of(rows));
+  rows.clear();
+  for (const auto& [subject, letters] : standing.resolved()) rows.push_back({letters, subject});
+  out.add("\n## Resolved\n\n", lines_of(rows));
+  rows.clear();
+  for (const auto& one : evidence_of(report)) {
+    rows.push_back({one.kind, one.shown.empty() ? one.absence : one.shown});
+  }
+  for (const auto& [reason, names] : not_run_of(report)) {
+    rows.push_back({"not run", reason + ": " + join_first(names)});
+  }
+  for (const auto& text : report.not_claimed) rows.push_back({"not claimed", text});
+  out.add("\n## What it shows, and what not\n\n", lines_of(rows));
+  if (!report.scenarios.empty()) out.add("\n## Files\n\n", lines_of(files_of(report)));
   return out.text();
 }
 

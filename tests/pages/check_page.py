@@ -55,11 +55,11 @@ return [...document.querySelectorAll('svg text')].filter((e) => { const box = e.
 """
 
 
-# Returns what is folded away, and then what only a screen has use for.
+# Returns what is folded away in the cards, what of it is not seen, and then what only a screen has use for.
 FOLDED = """
-const folded = [...document.querySelectorAll('details:not([open]) > :not(summary)')];
+const folded = [...document.querySelectorAll('article details:not([open]) > :not(summary)')];
 return [folded.length, folded.filter((e) => !e.checkVisibility()).map((e) => e.outerHTML.slice(0, 80)),
-        [...document.querySelectorAll('.scripted')].filter((e) => e.checkVisibility()).map((e) => e.outerHTML.slice(0, 80))];
+        [...document.querySelectorAll('.screen')].filter((e) => e.checkVisibility()).map((e) => e.outerHTML.slice(0, 80))];
 """
 
 
@@ -116,7 +116,7 @@ class Checks:
                     found = self.script(script)
                     self.expect(not found, f"{where}: {what}: {found[:5]}")
         self.expect(len(grounds) == 2, f"{name}: light and dark have one background: {grounds}")
-        untitled = self.script("return [...document.querySelectorAll('svg')].filter((e) => !e.querySelector(':scope > title')"
+        untitled = self.script("return [...document.querySelectorAll('svg[role=img]')].filter((e) => !e.querySelector(':scope > title')"
                                "?.textContent || !e.querySelector(':scope > desc')?.textContent).length")
         self.expect(untitled == 0, f"{name}: {untitled} pictures have no text alternative")
         self.expect(self.script("return document.images.length") == 0, f"{name}: text of the report became an image")
@@ -167,26 +167,45 @@ class Checks:
             "const done = arguments[0]; setTimeout(() => navigator.clipboard.readText().then(done, (e) => done(String(e))), 100);")
         self.expect(copied == line, f"{name}: copied '{copied}', not '{line}'")
 
+    def begins(self, name):
+        """The first screen has the verdict, what was counted, and each of the worst causes with its code."""
+        self.open(name, 1280)
+        seen = self.script("return [...document.querySelectorAll('h1 .v, header strong, .worst a, .tiles div')]"
+                           ".map((e) => [e.textContent, e.getBoundingClientRect().bottom])")
+        below = [text for text, bottom in seen if bottom > 800]
+        self.expect(len(seen) > 3 and not below, f"{name}: below the first screen are {below}")
+        failed = self.script("return document.querySelectorAll('article').length")
+        worst = self.script("return [...document.querySelectorAll('.worst a')].map((e) => [e.querySelector('.code').textContent, "
+                            "document.querySelector(e.getAttribute('href'))?.querySelector('h3').textContent])")
+        self.expect(len(worst) == min(failed, 3), f"{name}: of {failed} causes {len(worst)} stand at the top")
+        self.expect(all(card and card.startswith(code) for code, card in worst), f"{name}: links lead elsewhere: {worst}")
+
     def unscripted(self, name):
-        """Everything stands there without a script; what needs one does not."""
+        """Verdict, problems and numbers stand there without a script; what needs one does not."""
         self.driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
         self.open(name)
-        shown = [e for e in self.driver.find_elements(By.CSS_SELECTOR, ".scripted") if e.is_displayed()]
+        rows = [e.text for e in self.driver.find_elements(By.CSS_SELECTOR, "main tbody tr") if e.is_displayed()]
+        self.expect(any("scenarios" in row for row in rows), f"{name}: without a script there are no numbers: {rows}")
+        self.expect(name != "fail" or any("STALE_DERIVED" in row and "[0, 0]" in row for row in rows),
+                    f"{name}: without a script no row has code and key: {rows}")
+        self.expect(self.driver.find_element(By.CSS_SELECTOR, "h1 .v").is_displayed(), f"{name}: there is no verdict")
+        shown = self.driver.find_elements(By.CSS_SELECTOR, ".screen, article, button")
         self.expect(not shown, f"{name}: without a script there are {len(shown)} things that need one")
-        files = self.driver.find_elements(By.CSS_SELECTOR, "#files > details")
-        self.expect(files and all(e.is_displayed() for e in files), f"{name}: without a script the scenarios are gone")
         self.driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
 
     def prints(self, name):
-        """On paper everything stands open, and nothing stands there that only a screen has use for."""
+        """On paper are the causes, unfolded, and the totals, but nothing that only a screen has use for."""
         self.open(name)
         folded, closed, tools = self.script(FOLDED)
-        self.expect(folded and len(closed) == folded and tools, f"{name}: on a screen {folded} parts are folded, "
+        self.expect(len(closed) == folded and tools, f"{name}: on a screen {folded} parts are folded, "
                     f"{len(closed)} of them closed, with {len(tools)} tools")
         self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
         folded, closed, tools = self.script(FOLDED)
         self.expect(not closed, f"{name}: on paper {len(closed)} of {folded} parts are closed: {closed[:5]}")
-        self.expect(not tools, f"{name}: on paper there are tools: {tools[:5]}")
+        self.expect(not tools, f"{name}: on paper there is what only a screen has use for: {tools[:5]}")
+        gone = self.script("return [...document.querySelectorAll('h1, .tiles div, article')]"
+                           ".filter((e) => !e.checkVisibility()).length")
+        self.expect(gone == 0, f"{name}: on paper {gone} causes or totals are gone")
         try:
             pdf = base64.b64decode(self.driver.execute_cdp_cmd("Page.printToPDF", {"printBackground": True})["data"])
         except WebDriverException as error:
@@ -232,6 +251,7 @@ def main(directory, shots=""):
             checks = Checks(driver, f"http://127.0.0.1:{server.server_port}", shots)
             for name in names:
                 checks.looks(name)
+                checks.begins(name)
                 checks.works(name)
                 checks.prints(name)
             checks.copies("fail")

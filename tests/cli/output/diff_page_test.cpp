@@ -54,7 +54,9 @@ TEST(DiffPage, maps_the_share_of_wrong_elements_by_group_of_keys_and_number) {
   EXPECT_THAT(page, Not(HasSubstr("fc2.weight, 2")));
   EXPECT_THAT(page, HasSubstr("since nothing differs: 1 group."));
   EXPECT_THAT(page, HasSubstr("[2, 3]"));
-  EXPECT_LT(page.find(">2</text>"), page.find(">10</text>")) << "numbers are in natural order";
+  EXPECT_THAT(page, HasSubstr("<td class=\"heat h4\" title=\"decoder.layers.*.fc1.weight, 2"));
+  EXPECT_THAT(page, HasSubstr("\">3%</td>")) << "not by colour alone";
+  EXPECT_LT(page.find(">2</th>"), page.find(">10</th>")) << "numbers are in natural order";
 }
 
 TEST(DiffPage, the_sign_before_the_verdict_is_that_of_the_verdict) {
@@ -83,7 +85,7 @@ TEST(DiffPage, a_cell_that_could_not_be_compared_has_a_letter) {
                     {.key = "layers.0.d", .verdict = DiffVerdict::kDtype},
                     {.key = "layers.0.e", .verdict = DiffVerdict::kNotKnown, .reason = "EACCES"}};
   const std::string page = diff_page({}, report);
-  for (const char* letter : {">A</text>", ">B</text>", ">s</text>", ">t</text>", ">?</text>"}) {
+  for (const char* letter : {"\">A</td>", "\">B</td>", "\">s</td>", "\">t</td>", "\">?</td>"}) {
     EXPECT_EQ(count_of(letter, page), 1U) << letter;
   }
   EXPECT_THAT(page, HasSubstr("EACCES"));
