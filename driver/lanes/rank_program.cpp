@@ -299,7 +299,7 @@ class RankProgram {
     if (fails.how == Failing::How::kNever) throw Error(error);
     if (error.code() == Code::kInternal) throw error;
     if (fails.how != Failing::How::kBy || error.code() == fails.code) return;
-    judge_.contradict("the save should have failed with " + to_string(fails) + " but failed with " +
+    judge_.contradict("the save should have failed with " + name_of(fails) + " but failed with " +
                       error.what());
   }
 
@@ -583,8 +583,7 @@ class RankProgram {
                  is_first() ? stored_keys(part_.ports.store, end.result.directory) : Inventory{});
     keep_record();
     if (plan.fails.how == Failing::How::kNever || plan.fails.how == Failing::How::kMaybe) return;
-    judge_.contradict("the save should have failed with " + to_string(plan.fails) +
-                      " but succeeded");
+    judge_.contradict("the save should have failed with " + name_of(plan.fails) + " but succeeded");
   }
 
   /// Memory peaks of one save, and of all saves in flight at that time.

@@ -8,7 +8,6 @@
 namespace reprise::driver {
 namespace {
 
-constexpr std::int64_t kLiarMax = 1023;
 constexpr const char* kOther = ".other";
 
 /// Returns another type whose elements have the same size.
@@ -39,22 +38,6 @@ std::string_view name_of(LieAbout about) {
   constexpr std::array<std::string_view, 10> kNames = {
       "common", "key", "missing", "object", "shape", "dtype", "box", "replica", "group", "keep"};
   return kNames.at(static_cast<std::size_t>(about));
-}
-
-Lie read_lie(YamlMap map) {
-  Lie lie;
-  map.attempt([&] {
-    lie.rank = static_cast<std::int32_t>(map.needed("rank", map.integer_in("rank", 0, kLiarMax)));
-  });
-  map.attempt([&] {
-    lie.about = map.needed(
-        "about",
-        map.one_of("about", {LieAbout::kCommon, LieAbout::kKey, LieAbout::kMissing,
-                             LieAbout::kObject, LieAbout::kShape, LieAbout::kDtype, LieAbout::kBox,
-                             LieAbout::kReplica, LieAbout::kGroup, LieAbout::kKeep}));
-  });
-  map.refuse_unknown();
-  return lie;
 }
 
 void tell(LieAbout about, StateDict& state) {

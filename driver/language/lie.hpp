@@ -6,7 +6,6 @@
 #include <string_view>
 
 #include "core/state/state_dict.hpp"
-#include "driver/yaml/yaml_map.hpp"
 #include "sim/job/groups/groups.hpp"
 
 namespace reprise::driver {
@@ -32,9 +31,6 @@ struct Lie {
 
   friend bool operator==(const Lie&, const Lie&) = default;
 };
-
-/// Reads `{rank: 2, about: shape}`.
-Lie read_lie(YamlMap map);
 
 /// Makes a rank's state, or its groups, wrong. Each does nothing if the lie is about something
 /// else. The bytes of the state stay where they are.

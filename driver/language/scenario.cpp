@@ -7,6 +7,7 @@
 #include "core/base/utf8.hpp"
 #include "driver/language/catalogue.hpp"
 #include "driver/language/scenario_checkpoint.hpp"
+#include "driver/language/scenario_expect.hpp"
 #include "driver/language/scenario_job.hpp"
 #include "driver/language/scenario_steps.hpp"
 #include "driver/language/scenario_table.hpp"
@@ -18,92 +19,10 @@
 namespace reprise::driver {
 namespace {
 
-constexpr std::int64_t kRankMax = 1023;
 constexpr std::array kLanes = {std::pair{LaneKind::kSim, std::string_view{"sim"}},
                                std::pair{LaneKind::kMpi, std::string_view{"mpi"}},
                                std::pair{LaneKind::kGpu, std::string_view{"gpu"}},
                                std::pair{LaneKind::kProgram, std::string_view{"program"}}};
-
-constexpr std::array<std::string_view, 1> kOpponents = {"uninterrupted"};
-constexpr std::array<std::string_view, 2> kOwning = {"all", "some"};
-constexpr std::array<std::string_view, 3> kOutcomes = {"continued", "fell_back", "refused"};
-
-void read_refusal(YamlMap& expect, Expectation& expected) {
-  expected.refusal = expect.code("refused");
-  expected.refusal_says = expect.text("refused_says").value_or("");
-  if (!expected.refusal && !expected.refusal_says.empty()) {
-    expect.fail(expect.node("refused_says"), "has 'says' for a refusal but does not expect one");
-  }
-}
-
-void read_outcomes(YamlMap& expect, Expectation& expected) {
-  const auto words = expect.words("outcome", kOutcomes);
-  if (words.empty()) return;
-  expected.outcomes.clear();
-  for (std::size_t i = 0; i < kOutcomes.size(); ++i) {
-    if (std::find(words.begin(), words.end(), kOutcomes.at(i)) == words.end()) continue;
-    expected.outcomes.push_back(static_cast<Outcome>(i));
-  }
-}
-
-void read_rates(YamlMap rates, Expectation& expected) {
-  rates.attempt_each(rates.keys(), [&](const std::string& step) {
-    const auto number = rates.number(step);
-    const bool counts = !step.empty() &&
-                        step.find_first_not_of("0123456789") == std::string::npos &&
-                        step.size() < 10;
-    if (!counts || !number) {
-      rates.fail(rates.node(step),
-                 "needs learning rates by step under 'learning_rates': {4: 0.01}");
-    }
-    expected.rates[std::stoll(step)] = *number;
-  });
-}
-
-/// Reads expectations about reruns, caches and faults.
-void read_findings(YamlMap& expect, Expectation& expected) {
-  expected.loaded_step = expect.integer_in("loaded_step", 0, INT64_MAX);
-  using sim::RerunDiagnosis;
-  expected.diagnosis = expect.one_of(
-      "diagnosis", {RerunDiagnosis::kNone, RerunDiagnosis::kCorrectResult,
-                    RerunDiagnosis::kTransientError, RerunDiagnosis::kPersistentError});
-  if (const auto replans = expect.integer_in("replans", 0, INT64_MAX)) {
-    expected.replans = static_cast<std::uint64_t>(*replans);
-  }
-  if (expect.has("skipped")) expected.skipped = expect.integers("skipped");
-  expect.know("skipped");
-  expected.log = expect.texts("log");
-  expected.silent = expect.texts("silent");
-  expected.empty_ranks = expect.integer_in("empty_ranks", 0, kRankMax);
-  if (expect.has("learning_rates")) read_rates(expect.map("learning_rates"), expected);
-  expect.know("learning_rates");
-}
-
-void read_delta(YamlMap& expect) {
-  const auto delta = expect.number("max_delta");
-  if (!delta || *delta == 0) return;
-  expect.fail(expect.node("max_delta"), "needs max_delta 0: anything else is a difference");
-}
-
-void read_counts(YamlMap& expect, Expectation& expected) {
-  if (const auto least = expect.integer_in("elements_at_least", 1, INT64_MAX)) {
-    expected.elements_least = static_cast<std::uint64_t>(*least);
-  }
-  if (const auto owns = expect.word("ranks_own", kOwning)) {
-    expected.every_rank_owns = *owns == "all";
-  }
-}
-
-void read_expect(YamlMap expect, Scenario& scenario) {
-  Expectation& expected = scenario.expect;
-  expect.attempt([&] { read_delta(expect); });
-  expect.word("against", kOpponents);
-  expect.attempt([&] { read_refusal(expect, expected); });
-  read_outcomes(expect, expected);
-  expect.attempt([&] { read_findings(expect, expected); });
-  read_counts(expect, expected);
-  expect.refuse_unknown();
-}
 
 void read_lanes(YamlMap& top, Scenario& scenario) {
   constexpr std::array kKnown = {LaneKind::kSim, LaneKind::kMpi, LaneKind::kGpu,
@@ -123,36 +42,6 @@ void read_lanes(YamlMap& top, Scenario& scenario) {
   if (power_cut && scenario.lanes != std::vector{LaneKind::kSim}) {
     top.fail(top.node("lanes"), "needs lanes: [sim], because a power cut is simulated");
   }
-}
-
-RecordedDifference read_difference(YamlMap map) {
-  RecordedDifference difference;
-  difference.rank = static_cast<std::int32_t>(map.integer_in("rank", 0, kRankMax).value_or(0));
-  map.attempt([&] { difference.key = map.required("key"); });
-  map.attempt([&] { map.required_node("index"); });
-  difference.index = map.integers("index");
-  map.attempt([&] { difference.saved = map.required("saved"); });
-  map.attempt([&] { difference.loaded = map.required("loaded"); });
-  map.refuse_unknown();
-  return difference;
-}
-
-Recorded read_recorded(YamlMap map) {
-  Recorded recorded;
-  map.attempt([&] { recorded.verdict = map.required("verdict"); });
-  recorded.code = map.text("code").value_or("");
-  map.attempt([&] {
-    if (!map.has("first_difference")) return;
-    recorded.first_difference = read_difference(map.map("first_difference"));
-  });
-  recorded.event_hash = map.text("event_hash").value_or("");
-  recorded.commit = map.text("commit").value_or("");
-  recorded.build = map.text("build").value_or("");
-  recorded.mutant = map.text("mutant").value_or("");
-  recorded.seed = static_cast<std::uint64_t>(map.integer_in("seed", 0, INT64_MAX).value_or(1));
-  map.know("first_difference");
-  map.refuse_unknown();
-  return recorded;
 }
 
 void read_caught(YamlMap& top, Scenario& scenario) {
@@ -217,7 +106,7 @@ Scenario read_one(const YAML::Node& root, const Source& source, Bindings& bindin
     read_steps(top, scenario);
   };
   read(steps, sound);  // whether a step makes sense depends on the job
-  read([&] { read_expect(top.map("expect"), scenario); });
+  read([&] { read_expect(top.map("expect"), scenario.expect); });
   read_caught(top, scenario);
   read([&] { read_lanes(top, scenario); });
   read([&] {
@@ -310,7 +199,7 @@ std::string IncarnationPlan::members_text() const {
   return join(sorted, ", ");
 }
 
-std::string to_string(const Failing& failing) {
+std::string name_of(const Failing& failing) {
   switch (failing.how) {
     case Failing::How::kNever:
       return "";
@@ -326,10 +215,6 @@ std::string to_string(const Failing& failing) {
 
 std::string_view name_of(CheckpointKind kind) {
   return kind == CheckpointKind::kWeights ? "weights" : "training";
-}
-
-std::string_view name_of(Outcome outcome) {
-  return kOutcomes.at(static_cast<std::size_t>(outcome));
 }
 
 std::string_view name_of(LaneKind lane) {

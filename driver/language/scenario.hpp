@@ -58,7 +58,7 @@ struct Failing {
   friend bool operator==(const Failing&, const Failing&) = default;
 };
 /// Returns the name of a code, "any" or "maybe"; empty for kNever.
-std::string to_string(const Failing& failing);
+std::string name_of(const Failing& failing);
 
 /// Kinds of checkpoint that one job saves; each kind has its own cache of plans.
 enum class CheckpointKind : std::uint8_t { kTraining, kWeights };

@@ -1,7 +1,5 @@
 #include "driver/language/scenario_checkpoint.hpp"
 
-#include <algorithm>
-#include <array>
 #include <string_view>
 
 #include "core/plan/strictness.hpp"
@@ -9,33 +7,17 @@
 namespace reprise::driver {
 namespace {
 
-constexpr std::array<std::string_view, 2> kFallbacks = {"none", "newest_whole"};
-constexpr std::array<std::string_view, 2> kChecksums = {"ignored", "verified"};
-constexpr std::array<std::string_view, 2> kReads = {"by_each", "once_per_job"};
-constexpr std::array<std::string_view, 2> kBackgrounds = {"any_time", "late"};
 constexpr std::int64_t kKeepMax = 10000;
 constexpr std::int64_t kInFlightMax = 100;
 constexpr std::int64_t kBatchLeast = 4096;
 constexpr std::int64_t kStagingMost = std::int64_t{1} << 30;
 
-/// Reads options for saves during training.
-void read_async(YamlMap& checkpoint, CheckpointPlan& plan) {
-  plan.async = checkpoint.flag("async").value_or(false);
-  plan.late = checkpoint.word("background", kBackgrounds) == "late";
-  plan.in_flight = checkpoint.integer_in("in_flight", 1, kInFlightMax).value_or(plan.in_flight);
-  plan.batch_bytes = checkpoint.integer_in("batch_bytes", kBatchLeast, kStagingMost).value_or(0);
-  plan.staging_bytes =
-      checkpoint.integer_in("staging_bytes", std::max(plan.batch_bytes, kBatchLeast), kStagingMost)
-          .value_or(0);
-}
-
-/// Reads the capabilities of the simulated store.
-void read_store(YamlMap map, StoreCapabilities& store) {
-  store.exchange = map.flag("exchange").value_or(store.exchange);
-  store.locks = map.flag("locks").value_or(store.locks);
-  store.renames = map.flag("renames").value_or(store.renames);
-  store.lists_lag = map.flag("lists_lag").value_or(store.lists_lag);
-  map.refuse_unknown();
+std::optional<Strictness> strict_mode(YamlMap& map, std::string_view key) {
+  const auto name = map.text(key);
+  if (!name) return std::nullopt;
+  const auto mode = strictness_named(*name);
+  if (!mode) map.refuse(map.node(key), "has the unknown strict mode " + *name);
+  return mode;
 }
 
 }  // namespace
@@ -56,30 +38,46 @@ bool is_power_cut_planned(const Scenario& scenario) {
   return scenario.checkpoint.crash == CrashModel::kPowerCut;
 }
 
+const Rows<StoreCapabilities>& store_rows() {
+  using Store = StoreCapabilities;
+  static const Rows<Store> rows = {
+      row("exchange", &Store::exchange, &YamlMap::flag, Written::kAlways),
+      row("locks", &Store::locks, &YamlMap::flag, Written::kAlways),
+      row("renames", &Store::renames, &YamlMap::flag, Written::kAlways),
+      row("lists_lag", &Store::lists_lag, &YamlMap::flag, Written::kAlways),
+  };
+  return rows;
+}
+
+const Rows<CheckpointPlan>& checkpoint_rows() {
+  using Plan = CheckpointPlan;
+  static const Rows<Plan> rows = {
+      row("strictness", &Plan::strictness, strict_mode, Written::kAlways),
+      row("assume_constant_structure", &Plan::keeps_plan, &YamlMap::flag),
+      row("no_save_optim", &Plan::optimizer, NotFlag{}),
+      row("no_save_rng", &Plan::random, NotFlag{}),
+      row("keep", &Plan::keep, Whole{1, kKeepMax}),
+      row("fall_back", &Plan::falls_back, either("none", "newest_whole")),
+      row("checksums", &Plan::checks, either("ignored", "verified")),
+      row("reads", &Plan::reads_once, either("by_each", "once_per_job")),
+      row("async", &Plan::async, &YamlMap::flag),
+      row("background", &Plan::late, either("any_time", "late")),
+      row("in_flight", &Plan::in_flight, Whole{1, kInFlightMax}),
+      row("staging_bytes", &Plan::staging_bytes, Whole{kBatchLeast, kStagingMost}),
+      row("batch_bytes", &Plan::batch_bytes, Whole{kBatchLeast, kStagingMost}),
+      row("crash", &Plan::crash,
+          by_name({CrashModel::kPowerCut, CrashModel::kKilled, CrashModel::kAnySubset})),
+      row("store", &Plan::store,
+          Mapping<StoreCapabilities>{.rows = store_rows(), .usual = Plan().store}),
+  };
+  return rows;
+}
+
 void read_checkpoint(YamlMap checkpoint, CheckpointPlan& plan) {
-  checkpoint.attempt([&] {
-    const auto strict = checkpoint.text("strictness");
-    if (!strict) return;
-    const auto mode = strictness_named(*strict);
-    if (!mode)
-      checkpoint.refuse(checkpoint.node("strictness"), "has the unknown strict mode " + *strict);
-    plan.strictness = *mode;
-  });
-  checkpoint.attempt(
-      [&] { plan.keeps_plan = checkpoint.flag("assume_constant_structure").value_or(false); });
-  plan.keep = checkpoint.integer_in("keep", 1, kKeepMax).value_or(0);
-  plan.optimizer = !checkpoint.flag("no_save_optim").value_or(false);
-  plan.random = !checkpoint.flag("no_save_rng").value_or(false);
-  plan.falls_back = checkpoint.word("fall_back", kFallbacks) == "newest_whole";
-  plan.checks = checkpoint.word("checksums", kChecksums) == "verified";
-  plan.reads_once = checkpoint.word("reads", kReads) == "once_per_job";
-  read_async(checkpoint, plan);
-  plan.crash = checkpoint.one_of(
-      "crash", {CrashModel::kPowerCut, CrashModel::kKilled, CrashModel::kAnySubset});
-  checkpoint.attempt([&] {
-    if (checkpoint.has("store")) read_store(checkpoint.map("store"), plan.store);
-  });
-  checkpoint.know("store");
+  read_rows(checkpoint, checkpoint_rows(), plan);
+  if (plan.staging_bytes > 0 && plan.staging_bytes < plan.batch_bytes) {
+    checkpoint.integer_in("staging_bytes", plan.batch_bytes, kStagingMost);
+  }
   checkpoint.refuse_unknown();
 }
 

@@ -1,10 +1,13 @@
 #pragma once
-// Reads `checkpoint:` of a scenario file, the options for writing and reading checkpoints.
+// Describes `checkpoint:` of a scenario file, the options for writing and reading checkpoints.
 
 #include "driver/language/scenario.hpp"
-#include "driver/yaml/yaml_map.hpp"
+#include "driver/yaml/rows.hpp"
 
 namespace reprise::driver {
+
+const Rows<CheckpointPlan>& checkpoint_rows();
+const Rows<StoreCapabilities>& store_rows();
 
 /// Fills the plan from the map. Keys that are absent keep their defaults. Throws the USAGE errors
 /// of YamlMap.

@@ -6,6 +6,7 @@
 #include "core/save/commit_protocol.hpp"
 #include "core/save/phases.hpp"
 #include "core/save/retention.hpp"
+#include "driver/language/scenario_layout.hpp"
 #include "reprise/error.hpp"
 #include "sim/faults/checkpoint_file.hpp"
 
@@ -15,31 +16,21 @@ namespace {
 constexpr std::int64_t kHighestRank = 1023;
 constexpr std::int64_t kFaultCountMax = 1'000'000'000;
 constexpr std::uint64_t kNanosecondsOfMs = 1'000'000;
-constexpr std::array<std::string_view, 3> kFires = {"yes", "no", "maybe"};
 
-std::int32_t read_rank(YamlMap& map) {
-  return static_cast<std::int32_t>(map.integer_in("rank", 0, kHighestRank).value_or(0));
+Choice<sim::FileKind> file_kinds() { return by_name(sim::file_kind_names(), sim::file_kind_named); }
+
+std::vector<std::string_view> phases() {
+  std::vector<std::string_view> names(phases_of_save().begin(), phases_of_save().end());
+  names.insert(names.end(), phases_of_load().begin(), phases_of_load().end());
+  names.emplace_back("take");
+  return names;
 }
 
-std::optional<sim::FileKind> read_file_kind(YamlMap& map, const char* key) {
-  const auto name = map.word(key, sim::file_kind_names());
-  return name ? sim::file_kind_named(*name) : std::nullopt;
-}
-
-void read_place(YamlMap& map, FaultAction& fault) {
-  std::vector<std::string_view> phases(phases_of_save().begin(), phases_of_save().end());
-  phases.insert(phases.end(), phases_of_load().begin(), phases_of_load().end());
-  phases.emplace_back("take");
-  std::vector<std::string_view> steps(kCommitSteps.begin(), kCommitSteps.end());
-  steps.insert(steps.end(), kPrepareSteps.begin(), kPrepareSteps.end());
-  steps.insert(steps.end(), kRetentionSteps.begin(), kRetentionSteps.end());
-  fault.phase = map.word("phase", phases).value_or("");
-  fault.step = map.word("step", steps).value_or("");
-  if (const auto moment = map.word("moment", sim::moment_names())) {
-    fault.moment = sim::moment_named(*moment).value();
-  }
-  fault.nth = map.integer_in("nth", 0, kFaultCountMax).value_or(0);
-  fault.file = read_file_kind(map, "file");
+std::vector<std::string_view> protocol_steps() {
+  std::vector<std::string_view> names(kCommitSteps.begin(), kCommitSteps.end());
+  names.insert(names.end(), kPrepareSteps.begin(), kPrepareSteps.end());
+  names.insert(names.end(), kRetentionSteps.begin(), kRetentionSteps.end());
+  return names;
 }
 
 /// Returns the names of all faults except bad results, which a scenario file describes with a
@@ -50,17 +41,26 @@ std::vector<std::string_view> world_faults() {
   return names;
 }
 
+/// Reads `rank` or `ranks` of a bad result.
 void read_bad_ranks(YamlMap& map, const IncarnationPlan& plan, BadResultAction& bad) {
-  bad.ranks = {read_rank(map)};
-  const auto ranks = map.integers("ranks");
-  if (!map.has("ranks")) return require_member(map, "rank", bad.ranks.front(), plan);
-  if (map.has("rank")) map.fail(map.node("ranks"), "has both rank and ranks");
+  const auto rank = map.integer_in("rank", 0, kHighestRank).value_or(0);
+  auto ranks = map.integers("ranks");
+  if (!map.has("ranks")) ranks = {rank};
+  if (map.has("ranks") && map.has("rank")) map.fail(map.node("ranks"), "has both rank and ranks");
+  if (ranks.empty()) map.fail(map.node("ranks"), "names no rank");
   bad.ranks.clear();
-  for (const auto rank : ranks) {
-    require_member(map, "ranks", rank, plan);
-    bad.ranks.push_back(static_cast<std::int32_t>(rank));
+  for (const auto each : ranks) {
+    require_member(map, map.has("ranks") ? "ranks" : "rank", each, plan);
+    bad.ranks.push_back(static_cast<std::int32_t>(each));
   }
-  if (bad.ranks.empty()) map.fail(map.node("ranks"), "names no rank");
+}
+
+/// A key that is written if the file is not changed in another way.
+Row<DamageAction> of_flip(Row<DamageAction> row) {
+  row.is_usual = [](const DamageAction& damage) {
+    return damage.cut || damage.remove || damage.from;
+  };
+  return row;
 }
 
 }  // namespace
@@ -74,60 +74,75 @@ void require_member(YamlMap& map, const char* key, std::int64_t rank, const Inca
                plan.members_text());
 }
 
-BadResultAction read_bad_result(YamlMap map, const IncarnationPlan& plan) {
-  BadResultAction bad;
-  map.attempt([&] {
-    const auto kind = map.needed("kind", map.word("kind", sim::result_fault_names()));
-    bad.kind = sim::result_fault_named(kind).value();
-  });
-  map.attempt([&] { read_bad_ranks(map, plan, bad); });
-  bad.fatal = map.flag("fatal").value_or(true);
-  if (const auto value = map.word("value", sim::bad_values())) {
-    map.attempt([&] {
-      if (!bad.fatal)
-        map.fail(map.node("value"), "gives a value for a spike, which has a fixed one");
-    });
-    bad.value = sim::bad_value_named(*value).value();
-  }
-  bad.call = map.integer_in("call", 0, kFaultCountMax).value_or(0);
-  bad.run = map.integer_in("run", 0, kFaultCountMax).value_or(0);
-  map.refuse_unknown();
-  return bad;
+const Rows<BadResultAction>& bad_result_rows() {
+  using Bad = BadResultAction;
+  static const Rows<Bad> rows = {
+      row("kind", &Bad::kind, by_name(sim::result_fault_names(), sim::result_fault_named),
+          Written::kNeeded),
+      fixed_row<Bad>(
+          "ranks", Written::kAlways,
+          [](YamlMap& map, std::string_view, Bad&) { map.know("rank"); },  // check() reads them
+          [](YAML::Emitter& out, const Bad& bad) { put_value(out, bad.ranks); }),
+      row("fatal", &Bad::fatal, &YamlMap::flag, Written::kAlways),
+      row("value", &Bad::value, by_name(sim::bad_values(), sim::bad_value_named)),
+      row("call", &Bad::call, Whole{0, kFaultCountMax}),
+      row("run", &Bad::run, Whole{0, kFaultCountMax}),
+  };
+  return rows;
 }
 
-FaultAction read_fault(YamlMap map, const IncarnationPlan& plan) {
-  FaultAction fault;
-  map.attempt([&] {
-    fault.kind = sim::fault_named(map.needed("kind", map.word("kind", world_faults()))).value();
-  });
-  fault.rank = read_rank(map);
+void check(YamlMap& map, BadResultAction& bad, const IncarnationPlan& plan) {
+  map.attempt([&] { read_bad_ranks(map, plan, bad); });
+  if (!bad.fatal && map.has("value")) {
+    map.fail(map.node("value"), "gives a value for a spike, which has a fixed one");
+  }
+}
+
+const Rows<FaultAction>& fault_rows() {
+  using Fault = FaultAction;
+  static const Rows<Fault> rows = {
+      row("kind", &Fault::kind, by_name(world_faults(), sim::fault_named), Written::kNeeded),
+      row("rank", &Fault::rank, Whole{0, kHighestRank}, Written::kAlways),
+      row("phase", &Fault::phase, words(phases())),
+      row("step", &Fault::step, words(protocol_steps())),
+      row("moment", &Fault::moment, by_name(sim::moment_names(), sim::moment_named),
+          Written::kAlways),
+      row("nth", &Fault::nth, Whole{0, kFaultCountMax}),
+      row("file", &Fault::file, file_kinds()),
+      row("delay_ms", &Fault::delay_ms, Whole{0, kFaultCountMax}),
+      row("bit", &Fault::bit, Whole{0, kFaultCountMax}),
+      row("fires", &Fault::fires,
+          Choice<Fires>{{{Fires::kYes, "yes"}, {Fires::kNo, "no"}, {Fires::kMaybe, "maybe"}}}),
+  };
+  return rows;
+}
+
+void check(YamlMap& map, const FaultAction& fault, const IncarnationPlan& plan) {
   map.attempt([&] { require_member(map, "rank", fault.rank, plan); });
-  read_place(map, fault);
-  fault.delay_ms = map.integer_in("delay_ms", 0, kFaultCountMax).value_or(0);
-  fault.bit = map.integer_in("bit", 0, kFaultCountMax).value_or(0);
-  const std::string fires = map.word("fires", kFires).value_or("yes");
-  fault.fires = fires == "yes" ? Fires::kYes : fires == "no" ? Fires::kNo : Fires::kMaybe;
-  map.refuse_unknown();
   try {
     sim::require_possible(spec_of(fault));
   } catch (const Error& error) {
     map.fail(map.node("kind"), "can't be: " + error.message());
   }
-  return fault;
 }
 
-DamageAction read_damage(YamlMap map) {
-  DamageAction damage;
-  map.attempt([&] { damage.what = map.needed("what", read_file_kind(map, "what")); });
-  damage.rank = read_rank(map);
-  damage.step = map.integer_in("step", 0, kFaultCountMax);
-  damage.byte = map.integer_in("byte", -kFaultCountMax, kFaultCountMax).value_or(0);
-  damage.bit = static_cast<std::int32_t>(map.integer_in("bit", 0, 7).value_or(0));
-  damage.cut = map.integer_in("cut", 1, kFaultCountMax);
-  damage.remove = map.flag("remove").value_or(false);
-  damage.from = map.integer_in("from", 0, kFaultCountMax);
-  damage.keys = map.text("keys").value_or("");
-  map.refuse_unknown();
+const Rows<DamageAction>& damage_rows() {
+  using Damage = DamageAction;
+  static const Rows<Damage> rows = {
+      row("what", &Damage::what, file_kinds(), Written::kNeeded),
+      row("rank", &Damage::rank, Whole{0, kHighestRank}),
+      row("step", &Damage::step, Whole{0, kFaultCountMax}),
+      of_flip(row("byte", &Damage::byte, Whole{-kFaultCountMax, kFaultCountMax})),
+      of_flip(row("bit", &Damage::bit, Whole{0, 7})),
+      row("cut", &Damage::cut, Whole{1, kFaultCountMax}),
+      row("remove", &Damage::remove, &YamlMap::flag),
+      row("from", &Damage::from, Whole{0, kFaultCountMax}),
+      row("keys", &Damage::keys, &YamlMap::text),
+  };
+  return rows;
+}
+
+void check(YamlMap& map, const DamageAction& damage, const IncarnationPlan& /*plan*/) {
   const bool flips = map.has("byte") || map.has("bit");
   if (int{flips} + int{damage.cut.has_value()} + int{damage.remove} + int{damage.from.has_value()} >
       1) {
@@ -140,7 +155,18 @@ DamageAction read_damage(YamlMap map) {
   if (map.has("keys") && !damage.from) {
     map.fail(map.node("keys"), "names keys, but no checkpoint that their tensors come from");
   }
-  return damage;
+}
+
+const Rows<Lie>& lie_rows() {
+  static const Rows<Lie> rows = {
+      row("rank", &Lie::rank, Whole{0, kHighestRank}, Written::kNeeded),
+      row("about", &Lie::about,
+          by_name({LieAbout::kCommon, LieAbout::kKey, LieAbout::kMissing, LieAbout::kObject,
+                   LieAbout::kShape, LieAbout::kDtype, LieAbout::kBox, LieAbout::kReplica,
+                   LieAbout::kGroup, LieAbout::kKeep}),
+          Written::kNeeded),
+  };
+  return rows;
 }
 
 sim::FaultSpec spec_of(const FaultAction& fault) {

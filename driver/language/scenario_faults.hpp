@@ -1,11 +1,11 @@
 #pragma once
-// Reads the faults of a scenario from its file, and converts them to the form that the simulated
+// Describes the faults of a scenario file, and converts them to the form that the simulated
 // ports accept.
 
 #include <vector>
 
 #include "driver/language/scenario.hpp"
-#include "driver/yaml/yaml_map.hpp"
+#include "driver/yaml/rows.hpp"
 #include "sim/faults/fault.hpp"
 
 namespace reprise::driver {
@@ -14,12 +14,17 @@ namespace reprise::driver {
 /// never happen.
 void require_member(YamlMap& map, const char* key, std::int64_t rank, const IncarnationPlan& plan);
 
-/// Reads the step `bad_result`. Like read_fault, throws USAGE with file and line for a rank that is
-/// not a member of this life's job, because the fault would never fire.
-BadResultAction read_bad_result(YamlMap map, const IncarnationPlan& plan);
-FaultAction read_fault(YamlMap map, const IncarnationPlan& plan);
-/// Reads the step `damage`.
-DamageAction read_damage(YamlMap map);
+const Rows<BadResultAction>& bad_result_rows();
+const Rows<FaultAction>& fault_rows();
+const Rows<DamageAction>& damage_rows();
+const Rows<Lie>& lie_rows();
+
+/// Each checks what was read of a step against itself and against the life. Throws USAGE with file
+/// and line, also for a rank that is not a member of this life's job: the fault would never fire.
+/// The first also reads the ranks.
+void check(YamlMap& map, BadResultAction& bad, const IncarnationPlan& plan);
+void check(YamlMap& map, const FaultAction& fault, const IncarnationPlan& plan);
+void check(YamlMap& map, const DamageAction& damage, const IncarnationPlan& plan);
 
 /// Returns the fault. Throws USAGE for an unknown kind or moment.
 sim::FaultSpec spec_of(const FaultAction& fault);

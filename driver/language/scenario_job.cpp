@@ -11,118 +11,87 @@ namespace reprise::driver {
 namespace {
 
 constexpr std::int64_t kDimMax = 15;
-/// Value of `rerun` for an older job, which has no rerun machine.
-constexpr std::string_view kOlderJob = "unknown";
-constexpr std::array<std::string_view, 1> kOptimizers = {"adam"};
-constexpr std::array<std::string_view, 2> kTemplates = {"stored", "forced"};
-constexpr std::array<std::string_view, 2> kIterators = {"wrapped", "plain"};
 constexpr sim::Sharding kFieldsDefault = sim::Sharding::kDpReshardable;
 constexpr std::int64_t kSamplesMax = 1'000'000'000;
-constexpr std::array<std::string_view, 2> kDevices = {"same_device", "other_device"};
 
-void read_optimizer(YamlMap optimizer, Scenario& scenario) {
-  optimizer.attempt([&] { optimizer.needed("kind", optimizer.word("kind", kOptimizers)); });
-  optimizer.attempt([&] {
-    scenario.optimizer_sharding =
-        optimizer.has("sharding") ? read_sharding(optimizer) : kFieldsDefault;
-  });
-  optimizer.know("sharding");
-  scenario.shard_dim = optimizer.integer_in("dim", 0, kDimMax).value_or(0);
-  optimizer.refuse_unknown();
+/// Lengths are in samples, and a batch has 8 samples. The first step uses the rate at 0 samples.
+const Rows<sim::Schedule>& schedule_rows() {
+  using sim::RateDecay;
+  using sim::Schedule;
+  static const Rows<Schedule> rows = {
+      row("lr_warmup_steps", &Schedule::lr_warmup_steps, Whole{0, kSamplesMax}, Written::kAlways),
+      row("lr_decay_steps", &Schedule::lr_decay_steps, Whole{0, kSamplesMax}, Written::kAlways),
+      row("wd_incr_steps", &Schedule::wd_incr_steps, Whole{0, kSamplesMax}, Written::kAlways),
+      row("lr_decay_style", &Schedule::lr_decay_style,
+          by_name({RateDecay::kCosine, RateDecay::kLinear, RateDecay::kConstant}),
+          Written::kAlways),
+      row("max_lr", &Schedule::max_lr, &YamlMap::number, Written::kAlways),
+      row("min_lr", &Schedule::min_lr, &YamlMap::number, Written::kAlways),
+  };
+  return rows;
 }
 
-/// Reads a schedule. Its lengths are in samples, and a batch has 8 samples. The first step uses the
-/// rate at 0 samples.
-void read_schedule(YamlMap map, sim::Schedule& schedule) {
-  const auto samples = [&map](const char* key, std::int64_t& into) {
-    into = map.integer_in(key, 0, kSamplesMax).value_or(into);
-  };
-  samples("lr_warmup_steps", schedule.lr_warmup_steps);
-  samples("lr_decay_steps", schedule.lr_decay_steps);
-  samples("wd_incr_steps", schedule.wd_incr_steps);
-  using sim::RateDecay;
-  if (const auto decay = map.one_of(
-          "lr_decay_style", {RateDecay::kCosine, RateDecay::kLinear, RateDecay::kConstant})) {
-    schedule.lr_decay_style = *decay;
-  }
-  if (const auto lr = map.number("max_lr")) schedule.max_lr = *lr;
-  if (const auto lr = map.number("min_lr")) schedule.min_lr = *lr;
-  map.refuse_unknown();
-  if (schedule.lr_decay_steps <= schedule.lr_warmup_steps) {
-    map.fail(map.node("lr_decay_steps"), "must end its decay after its warm-up");
-  }
+void check_schedule(YamlMap& map, const sim::Schedule& schedule) {
+  if (schedule.lr_decay_steps > schedule.lr_warmup_steps) return;
+  map.fail(map.node("lr_decay_steps"), "must end its decay after its warm-up");
 }
 
 void read_nodes(YamlMap& job, Scenario& scenario) {
   const std::int32_t world = scenario.incarnations.front().world_size();
-  const auto per_node = job.integer_in("ranks_per_node", 1, kWorldMax);
   const auto nodes = job.integer_in("nodes", 1, kWorldMax);
-  if (per_node && nodes) job.fail(job.node("nodes"), "has both nodes and ranks_per_node");
+  if (scenario.ranks_per_node > 0 && nodes)
+    job.fail(job.node("nodes"), "has both nodes and ranks_per_node");
   if (nodes && world % *nodes != 0) {
     job.fail(job.node("nodes"), "can't put " + std::to_string(world) + " ranks evenly on " +
                                     std::to_string(*nodes) + " nodes; give ranks_per_node");
   }
   if (nodes) scenario.ranks_per_node = world / static_cast<std::int32_t>(*nodes);
-  if (per_node) scenario.ranks_per_node = static_cast<std::int32_t>(*per_node);
 }
 
-void read_members(YamlMap& map, IncarnationPlan& plan) {
-  if (map.has("ranks") && !plan.modules.empty()) {
-    map.fail(map.node("ranks"), "names ranks, but the job has modules, each with its own ranks");
+/// Names of group arguments, such as tp_group.
+struct GroupNames {
+  std::optional<sim::GroupSet> operator()(YamlMap& map, std::string_view key) const {
+    if (!map.has(key)) return std::nullopt;
+    sim::GroupSet groups;
+    map.attempt_each(map.texts(key), [&](const std::string& name) {
+      try {
+        groups |= sim::groups_named(std::array{name});
+      } catch (const Error& error) {
+        map.refuse(map.node(key), "names an unknown group: " + error.message());
+      }
+    });
+    return groups;
   }
-  if (map.has("ranks")) plan.ranks.clear();
-  for (const auto rank : read_ranks(map)) plan.ranks.push_back(rank);
-  require_place_for_each(plan.ranks.size(), plan.layout, map);
+  void write(YAML::Emitter& out, const sim::GroupSet& value) const {
+    const auto names = sim::arguments_of(value);
+    put_value(out, std::vector<std::string>(names.begin(), names.end()));
+  }
+};
+
+/// Modes of the rerun machine; unknown for an older job, which has none.
+Choice<std::optional<sim::RerunMode>> rerun_modes() {
+  Choice<std::optional<sim::RerunMode>> modes;
+  for (const auto name : sim::rerun_modes()) {
+    modes.choices.emplace_back(sim::rerun_mode_named(name), name);
+  }
+  modes.choices.emplace_back(std::nullopt, "unknown");
+  return modes;
 }
 
-/// Reads names of group arguments, such as tp_group.
-void read_groups(YamlMap& map, const char* key, sim::GroupSet& groups) {
-  if (!map.has(key)) return;
-  groups.reset();
-  map.attempt_each(map.texts(key), [&](const std::string& name) {
-    try {
-      groups |= sim::groups_named(std::array{name});
-    } catch (const Error& error) {
-      map.refuse(map.node(key), "names an unknown group: " + error.message());
+/// The members of a job that is one model.
+Row<IncarnationPlan> members_row() {
+  auto members = row("ranks", &IncarnationPlan::ranks, read_ranks);
+  members.read = [read = members.read](YamlMap& map, std::string_view key, IncarnationPlan& plan) {
+    if (map.has(key) && !plan.modules.empty()) {
+      map.fail(map.node(key), "names ranks, but the job has modules, each with its own ranks");
     }
-  });
-}
-
-void read_rerun(YamlMap& map, IncarnationPlan& plan) {
-  std::vector<std::string_view> words(sim::rerun_modes().begin(), sim::rerun_modes().end());
-  words.push_back(kOlderJob);
-  const auto mode = map.word("rerun", words);
-  if (!mode) return;
-  plan.rerun.reset();
-  if (*mode != kOlderJob) plan.rerun = sim::rerun_mode_named(*mode);
-}
-
-void read_life(YamlMap& map, IncarnationPlan& plan) {
-  map.attempt([&] { read_members(map, plan); });
-  read_forms(map, plan);
-  read_rerun(map, plan);
-  if (const auto format = map.word("format", sim::checkpoint_formats())) {
-    plan.format = sim::checkpoint_format_named(*format);
-  }
-  if (const auto asks = map.word("rerun_template", kTemplates)) {
-    plan.rerun_template =
-        *asks == "forced" ? sim::RerunTemplate::kForced : sim::RerunTemplate::kAsStored;
-  }
-  if (const auto iterators = map.word("iterators", kIterators)) {
-    plan.iterators = *iterators == "plain" ? sim::Wrapping::kPlain : sim::Wrapping::kWrapped;
-  }
-  using sim::GroupSource;
-  using sim::RegistryUse;
-  plan.groups =
-      map.one_of("groups", {GroupSource::kExplicit, GroupSource::kFallback, GroupSource::kHalf})
-          .value_or(plan.groups);
-  plan.fallback = map.one_of("fallback", {RegistryUse::kAllowed, RegistryUse::kForbidden})
-                      .value_or(plan.fallback);
-  read_groups(map, "lacks", plan.lacks);
-  read_groups(map, "forbids", plan.forbids);
-  if (const auto run = map.text("run")) plan.run = *run;
-  if (const auto engine = map.text("engine")) plan.engine = *engine;
-  if (const auto skips = map.flag("skips")) plan.skips = *skips;
+    read(map, key, plan);
+    require_place_for_each(plan.ranks.size(), plan.layout, map);
+  };
+  members.is_usual = [](const IncarnationPlan& plan) {
+    return plan.ranks.empty() && plan.modules.empty();
+  };
+  return members;
 }
 
 /// Reads the layout of a restart whose job is one model. From this life on, the job has no modules.
@@ -133,6 +102,11 @@ void read_one_model(YamlMap& restart, const Scenario& scenario, IncarnationPlan&
                  "has a layout, but the job has modules; give each its own layout under 'modules'");
   }
   plan.modules.clear();
+}
+
+void read_life(YamlMap& map, IncarnationPlan& plan) {
+  read_rows(map, life_rows(), plan);
+  read_rows(map, form_rows(), plan);
 }
 
 /// Refuses `sharding` in a restart that does not list modules: each module keeps its own sharding,
@@ -153,29 +127,94 @@ void read_ranks_of(YamlMap& job, Scenario& scenario, IncarnationPlan& first) {
 
 }  // namespace
 
+const Rows<Scenario>& optimizer_rows() {
+  static const Rows<Scenario> rows = {
+      fixed_row<Scenario>(
+          "kind", Written::kNeeded,
+          [](YamlMap& map, std::string_view key, Scenario&) {
+            map.needed(key, words({"adam"})(map, key));
+          },
+          [](YAML::Emitter& out, const Scenario&) { out << "adam"; }),
+      row("sharding", &Scenario::optimizer_sharding, read_sharding, Written::kAlways),
+      row("dim", &Scenario::shard_dim, Whole{0, kDimMax}),
+  };
+  return rows;
+}
+
+const Rows<Scenario>& job_rows() {
+  using sim::GroupField;
+  static const Rows<Scenario> rows = {
+      row("seed", &Scenario::seed, Whole{0, INT64_MAX}, Written::kAlways),
+      row("ranks_per_node", &Scenario::ranks_per_node, Whole{1, kWorldMax}),
+      row("rerun_samples", &Scenario::rerun_samples, Whole{1, kWorldMax}),
+      row("extra_tensor", &Scenario::extra_tensor, &YamlMap::flag),
+      row("random_by_dp", &Scenario::random_by_dp, &YamlMap::flag),
+      row("groups_differ_in", &Scenario::groups_differ_in,
+          by_name({GroupField::kWdMult, GroupField::kLrMult, GroupField::kOfExperts})),
+      row("schedule", &Scenario::schedule, Mapping<sim::Schedule>{schedule_rows(), check_schedule}),
+  };
+  return rows;
+}
+
+const Rows<IncarnationPlan>& life_rows() {
+  using Plan = IncarnationPlan;
+  using sim::GroupSource;
+  using sim::RegistryUse;
+  static const Rows<Plan> rows = {
+      row("rerun", &Plan::rerun, rerun_modes()),
+      members_row(),
+      row("groups", &Plan::groups,
+          by_name({GroupSource::kExplicit, GroupSource::kFallback, GroupSource::kHalf})),
+      row("lacks", &Plan::lacks, GroupNames{}),
+      row("fallback", &Plan::fallback, by_name({RegistryUse::kAllowed, RegistryUse::kForbidden})),
+      row("forbids", &Plan::forbids, GroupNames{}),
+      row("run", &Plan::run, &YamlMap::text),
+      row("engine", &Plan::engine, &YamlMap::text),
+      row("skips", &Plan::skips, &YamlMap::flag),
+      row("format", &Plan::format,
+          by_name(sim::checkpoint_formats(), sim::checkpoint_format_named)),
+      row("rerun_template", &Plan::rerun_template, either<sim::RerunTemplate>("stored", "forced")),
+      row("iterators", &Plan::iterators, either<sim::Wrapping>("wrapped", "plain")),
+  };
+  return rows;
+}
+
+const Rows<IncarnationPlan>& form_rows() {
+  static const Rows<IncarnationPlan> rows = {
+      row("group_order", &IncarnationPlan::plain_first, either("decayed_first", "plain_first")),
+      row("keys", &IncarnationPlan::keys,
+          by_name(std::array<std::string_view, 3>{"prefixed", "bare", "mixed"},
+                  sim::key_form_named)),
+  };
+  return rows;
+}
+
+const Rows<IncarnationPlan>& restart_rows() {
+  using Plan = IncarnationPlan;
+  static const Rows<Plan> rows = {
+      row("on", &Plan::other_device, either("same_device", "other_device")),
+      row("adopts", &Plan::adopts, &YamlMap::texts),
+      row("fails", &Plan::fails, &YamlMap::code),
+      row("fails_says", &Plan::fails_says, &YamlMap::text),
+      row("lie", &Plan::lie, Mapping<Lie>{lie_rows()}),
+  };
+  return rows;
+}
+
 void read_job(YamlMap job, Scenario& scenario) {
-  job.attempt([&] { read_optimizer(job.map("optimizer"), scenario); });
+  job.attempt([&] {
+    YamlMap optimizer = job.map("optimizer");
+    scenario.optimizer_sharding = kFieldsDefault;
+    read_rows(optimizer, optimizer_rows(), scenario);
+    optimizer.refuse_unknown();
+  });
   IncarnationPlan first;
   first.optimizer_sharding = scenario.optimizer_sharding;
   const bool placed = job.attempt([&] { read_ranks_of(job, scenario, first); });
   for (const char* known : {"optimizer", "model", "layout"}) job.know(known);
   job.attempt([&] { read_life(job, first); }, placed);
   scenario.incarnations.push_back(std::move(first));
-  if (const auto seed = job.integer_in("seed", 0, INT64_MAX)) {
-    scenario.seed = static_cast<std::uint64_t>(*seed);
-  }
-  scenario.extra_tensor = job.flag("extra_tensor").value_or(false);
-  scenario.random_by_dp = job.flag("random_by_dp").value_or(false);
-  using sim::GroupField;
-  scenario.groups_differ_in =
-      job.one_of("groups_differ_in",
-                 {GroupField::kWdMult, GroupField::kLrMult, GroupField::kOfExperts})
-          .value_or(scenario.groups_differ_in);
-  scenario.rerun_samples = job.integer_in("rerun_samples", 1, kWorldMax).value_or(0);
-  job.attempt([&] {
-    if (job.has("schedule")) read_schedule(job.map("schedule"), scenario.schedule);
-  });
-  job.know("schedule");
+  read_rows(job, job_rows(), scenario);
   job.attempt([&] { read_nodes(job, scenario); }, placed);
   job.refuse_unknown();
 }
@@ -183,27 +222,20 @@ void read_job(YamlMap job, Scenario& scenario) {
 IncarnationPlan read_restart(YamlMap restart, const Scenario& scenario) {
   IncarnationPlan plan = like_the_last(scenario);
   restart.attempt([&] {
-    if (restart.has("sharding")) plan.optimizer_sharding = read_sharding(restart);
+    plan.optimizer_sharding = read_sharding(restart, "sharding").value_or(plan.optimizer_sharding);
   });
   const bool placed = restart.attempt([&] {
     read_modules(restart, plan);
     if (restart.has("layout")) read_one_model(restart, scenario, plan);
     require_meaning(restart, plan);
   });
-  for (const char* known : {"layout", "sharding", "adds", "drops"}) {
-    restart.know(known);
-  }
+  restart.know("layout");
   restart.attempt([&] { read_life(restart, plan); }, placed);
-  restart.attempt([&] { plan.load = read_load_choice(restart, plan); }, placed);
-  plan.other_device = restart.word("on", kDevices) == "other_device";
-  plan.adopts = restart.texts("adopts");
-  plan.fails = restart.code("fails");
-  plan.fails_says = restart.text("fails_says").value_or("");
+  restart.attempt([&] { read_load_choice(restart, plan); }, placed);
+  read_rows(restart, restart_rows(), plan);
   restart.attempt(
       [&] {
-        if (!restart.has("lie")) return;
-        plan.lie = read_lie(restart.map("lie"));
-        require_member(restart, "lie", plan.lie->rank, plan);
+        if (plan.lie) require_member(restart, "lie", plan.lie->rank, plan);
       },
       placed);
   restart.attempt([&] {
@@ -218,11 +250,7 @@ IncarnationPlan read_restart(YamlMap restart, const Scenario& scenario) {
 IncarnationPlan like_the_last(const Scenario& scenario) {
   IncarnationPlan plan = scenario.incarnations.back();
   plan.actions.clear();
-  plan.other_device = false;
-  plan.adopts.clear();
-  plan.fails.reset();
-  plan.lie.reset();
-  plan.fails_says.clear();
+  for (const auto& row : restart_rows()) row.reset(plan);
   plan.load = {};
   plan.command.reset();
   return plan;

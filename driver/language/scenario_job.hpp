@@ -1,10 +1,21 @@
 #pragma once
-// Reads `job` and `restart` of a scenario file: the ranks, layouts and modules of each life.
+// Describes `job` and `restart` of a scenario file: the ranks, layouts and modules of each life.
 
 #include "driver/language/scenario.hpp"
-#include "driver/yaml/yaml_map.hpp"
+#include "driver/yaml/rows.hpp"
 
 namespace reprise::driver {
+
+const Rows<Scenario>& optimizer_rows();
+/// Keys of the job that no restart can change.
+const Rows<Scenario>& job_rows();
+/// Keys of the job or of a restart; in a restart each keeps the value of the life before. If one
+/// life has an unusual one, all are written for all lives.
+const Rows<IncarnationPlan>& life_rows();
+/// As life_rows(): forms of keys and parameter groups, which differ between versions of Megatron.
+const Rows<IncarnationPlan>& form_rows();
+/// Keys of a restart alone, beside load_rows().
+const Rows<IncarnationPlan>& restart_rows();
 
 /// Adds the first incarnation. Throws the USAGE errors of YamlMap, as do the functions below.
 void read_job(YamlMap job, Scenario& scenario);

@@ -87,23 +87,24 @@ std::string read_model(YamlMap& map) {
   return model;
 }
 
-sim::Sharding read_sharding(YamlMap& map) {
-  const std::string name = map.required("sharding");
+std::optional<sim::Sharding> read_sharding(YamlMap& map, std::string_view key) {
+  const auto name = map.text(key);
+  if (!name) return std::nullopt;
   const auto names = sim::sharding_names();
-  if (std::find(names.begin(), names.end(), name) == names.end()) {
-    map.refuse(map.node("sharding"),
-               "has the unknown sharding '" + name + "'; available: " + join(names, ", "));
+  if (std::find(names.begin(), names.end(), *name) == names.end()) {
+    map.refuse(map.node(key),
+               "has the unknown sharding '" + *name + "'; available: " + join(names, ", "));
   }
-  return sim::sharding_named(name);
+  return sim::sharding_named(*name);
 }
 
-std::vector<std::int32_t> read_ranks(YamlMap& map) {
+std::vector<std::int32_t> read_ranks(YamlMap& map, std::string_view key) {
   std::vector<std::int32_t> ranks;
   std::set<std::int64_t> seen;
-  for (const auto rank : map.integers("ranks")) {
+  for (const auto rank : map.integers(key)) {
     if (rank < 0 || rank >= kWorldMax || !seen.insert(rank).second) {
-      map.fail(map.node("ranks"), "needs distinct ranks from 0 to " +
-                                      std::to_string(kWorldMax - 1) + " under 'ranks'");
+      map.fail(map.node(key), "needs distinct ranks from 0 to " + std::to_string(kWorldMax - 1) +
+                                  " under '" + std::string(key) + "'");
     }
     ranks.push_back(static_cast<std::int32_t>(rank));
   }

@@ -19,9 +19,12 @@ inline constexpr std::int32_t kWorldMax = 1024;
 sim::Layout read_layout(YamlMap& map, const std::string& order, const std::string& model);
 /// Reads the key `model` of the map.
 std::string read_model(YamlMap& map);
-sim::Sharding read_sharding(YamlMap& map);
-/// Reads the key `ranks`. Returns an empty list if the key is absent.
-std::vector<std::int32_t> read_ranks(YamlMap& map);
+
+/// Reads the name of an optimizer's sharding.
+std::optional<sim::Sharding> read_sharding(YamlMap& map, std::string_view key);
+/// Reads a list of distinct ranks. Returns an empty list if the key is absent.
+std::vector<std::int32_t> read_ranks(YamlMap& map, std::string_view key);
+
 /// Throws USAGE unless `ranks` is 0 or the number of ranks that the layout needs.
 void require_place_for_each(std::size_t ranks, const sim::Layout& layout, YamlMap& map);
 

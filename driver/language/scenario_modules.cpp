@@ -17,11 +17,9 @@ constexpr std::size_t kModulesMax = 8;
 constexpr std::int64_t kLossScaleMax = std::int64_t{1} << 30;
 constexpr std::int64_t kGrowthMax = 10000;
 constexpr std::array<std::string_view, 2> kPlaces = {"disjoint", "colocated"};
-constexpr std::array<std::string_view, 2> kGroupOrders = {"decayed_first", "plain_first"};
-constexpr std::array<std::string_view, 3> kKeyForms = {"prefixed", "bare", "mixed"};
 
 /// Checks a module's name by the rule that the job applies to names.
-void require_name(YamlMap& map, const std::string& key, const std::string& name) {
+void require_name(YamlMap& map, std::string_view key, const std::string& name) {
   const std::array<ModuleConfig, 1> alone = {ModuleConfig{.name = name}};
   try {
     if (name.empty()) throw Error(Code::kUsage, "a module has no name");
@@ -31,16 +29,22 @@ void require_name(YamlMap& map, const std::string& key, const std::string& name)
   }
 }
 
-/// Reads a loss scale, which must be a power of two, because only then is the training step exact.
-void read_loss_scale(YamlMap& map, sim::LossScale& loss_scale) {
-  if (const auto scale = map.integer_in("loss_scale", 1, kLossScaleMax)) {
-    if (!std::has_single_bit(static_cast<std::uint64_t>(*scale))) {
-      map.fail(map.node("loss_scale"), "needs a power of two under 'loss_scale'");
+/// A loss scale, which must be a power of two, because only then is the training step exact.
+struct LossScaleKind {
+  std::optional<std::int64_t> operator()(YamlMap& map, std::string_view key) const {
+    const auto scale = map.integer_in(key, 1, kLossScaleMax);
+    if (scale && !std::has_single_bit(static_cast<std::uint64_t>(*scale))) {
+      map.fail(map.node(key), "needs a power of two under '" + std::string(key) + "'");
     }
-    loss_scale.scale = static_cast<double>(*scale);
+    return scale;
   }
-  loss_scale.growth_interval =
-      map.integer_in("growth_interval", 1, kGrowthMax).value_or(loss_scale.growth_interval);
+  void write(YAML::Emitter& out, double scale) const { out << static_cast<std::int64_t>(scale); }
+};
+
+std::vector<std::string> read_names(YamlMap& map, std::string_view key) {
+  auto names = map.texts(key);
+  map.attempt_each(names, [&](const std::string& name) { require_name(map, key, name); });
+  return names;
 }
 
 /// Reads one module. `before` is the module of that name in the previous life, or null.
@@ -57,15 +61,12 @@ ModuleConfig read_module(YamlMap map, const std::string& name, const ModuleConfi
   });
   map.attempt(
       [&] {
-        for (const auto rank : read_ranks(map)) module.ranks.push_back({rank});
+        for (const auto rank : read_ranks(map, "ranks")) module.ranks.push_back({rank});
         require_place_for_each(module.ranks.size(), module.layout, map);
       },
       placed);
-  map.attempt(
-      [&] { module.optimizer_sharding = map.has("sharding") ? read_sharding(map) : sharding; });
-  map.know("sharding");
-  map.attempt([&] { read_loss_scale(map, module.loss_scale); });
-  module.frozen = map.flag("frozen").value_or(false);
+  module.optimizer_sharding = sharding;
+  read_rows(map, module_rows(), module);
   map.refuse_unknown();
   return module;
 }
@@ -116,12 +117,6 @@ void refuse_beside(YamlMap& map) {
   }
 }
 
-std::vector<std::string> read_names(YamlMap& map, const std::string& key) {
-  auto names = map.texts(key);
-  map.attempt_each(names, [&](const std::string& name) { require_name(map, key, name); });
-  return names;
-}
-
 void require_added(YamlMap& restart, const IncarnationPlan& plan, const std::string& name) {
   if (sim::module_named(plan.modules, name) != nullptr) return;
   std::vector<std::string> names;
@@ -158,29 +153,42 @@ void read_modules(YamlMap& map, IncarnationPlan& plan) {
   }
 }
 
-sim::LoadChoice read_load_choice(YamlMap& restart, const IncarnationPlan& plan) {
-  const auto leaves = [&restart](const char* key) { return restart.flag(key).value_or(false); };
-  sim::LoadChoice choice;
-  choice.optimizer = !leaves("no_load_optim");
-  choice.schedule = !leaves("no_load_scheduler");
-  choice.random = !leaves("no_load_rng");
-  choice.finetune = leaves("finetune");
-  choice.adds = read_names(restart, "adds");
-  restart.attempt_each(choice.adds,
+const Rows<ModuleConfig>& module_rows() {
+  static const Rows<ModuleConfig> rows = {
+      row("sharding", &ModuleConfig::optimizer_sharding, read_sharding, Written::kAlways),
+      row<ModuleConfig>(
+          "loss_scale", [](auto& module) -> auto& { return module.loss_scale.scale; },
+          LossScaleKind{}),
+      row<ModuleConfig>(
+          "growth_interval",
+          [](auto& module) -> auto& { return module.loss_scale.growth_interval; },
+          Whole{1, kGrowthMax}),
+      row("frozen", &ModuleConfig::frozen, &YamlMap::flag),
+  };
+  return rows;
+}
+
+const Rows<sim::LoadChoice>& load_rows() {
+  using Load = sim::LoadChoice;
+  static const Rows<Load> rows = {
+      row("no_load_optim", &Load::optimizer, NotFlag{}),
+      row("no_load_scheduler", &Load::schedule, NotFlag{}),
+      row("no_load_rng", &Load::random, NotFlag{}),
+      row("finetune", &Load::finetune, &YamlMap::flag),
+      row("adds", &Load::adds, read_names),
+      row("drops", &Load::drops, read_names),
+  };
+  return rows;
+}
+
+void read_load_choice(YamlMap& restart, IncarnationPlan& plan) {
+  read_rows(restart, load_rows(), plan.load);
+  restart.attempt_each(plan.load.adds,
                        [&](const std::string& name) { require_added(restart, plan, name); });
-  choice.drops = read_names(restart, "drops");
-  restart.attempt_each(choice.drops, [&](const std::string& name) {
+  restart.attempt_each(plan.load.drops, [&](const std::string& name) {
     if (sim::module_named(plan.modules, name) == nullptr) return;
     restart.fail(restart.node("drops"), "drops the module '" + name + "', which the job still has");
   });
-  return choice;
-}
-
-void read_forms(YamlMap& map, IncarnationPlan& plan) {
-  if (const auto order = map.word("group_order", kGroupOrders)) {
-    plan.plain_first = *order == "plain_first";
-  }
-  if (const auto keys = map.word("keys", kKeyForms)) plan.keys = sim::key_form_named(*keys).value();
 }
 
 }  // namespace reprise::driver

@@ -6,7 +6,7 @@
 //     language: {model: language-tiny, layout: tp2 pp3, ranks: [2, 3, 4, 5, 6, 7]}
 
 #include "driver/language/scenario.hpp"
-#include "driver/yaml/yaml_map.hpp"
+#include "driver/yaml/rows.hpp"
 
 namespace reprise::driver {
 
@@ -16,10 +16,11 @@ namespace reprise::driver {
 /// errors of YamlMap, as do the functions below.
 void read_modules(YamlMap& map, IncarnationPlan& plan);
 
-/// Reads the options of a restart's loads. `plan` must already have its final modules.
-sim::LoadChoice read_load_choice(YamlMap& restart, const IncarnationPlan& plan);
-
-/// Reads `group_order` and `keys`, which differ between versions of Megatron.
-void read_forms(YamlMap& map, IncarnationPlan& plan);
+/// Keys of a module, beside model, layout and ranks.
+const Rows<sim::ModuleConfig>& module_rows();
+/// Keys of a restart that say what its loads leave out.
+const Rows<sim::LoadChoice>& load_rows();
+/// Reads these keys of a restart. `plan` must already have its final modules.
+void read_load_choice(YamlMap& restart, IncarnationPlan& plan);
 
 }  // namespace reprise::driver

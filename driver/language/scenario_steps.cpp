@@ -1,7 +1,7 @@
 #include "driver/language/scenario_steps.hpp"
 
 #include <algorithm>
-#include <array>
+#include <tuple>
 
 #include "core/base/codes.hpp"
 #include "core/base/print.hpp"
@@ -14,119 +14,146 @@ namespace reprise::driver {
 namespace {
 
 constexpr std::int64_t kStepsMax = 10000;
+constexpr std::int64_t kPartsMax = 4096;
 
-constexpr std::array<std::string_view, 11> kKnown = {"train", "save",    "load",       "bad_result",
-                                                     "exits", "fault",   "damage",     "reshard",
-                                                     "diff",  "restart", "incarnation"};
-constexpr std::array<std::string_view, 7> kWords = {"save",    "finalize",     "reallocate", "load",
-                                                    "release", "own_metadata", "restart"};
-constexpr std::array<std::string_view, 2> kChecksums = {"written", "none"};
 constexpr const char* kSteps =
     "steps are: train: N, save, finalize, reallocate, load, bad_result, exits: CODE, fault, "
     "damage, release, own_metadata, reshard, diff, restart, incarnation";
 
-Failing read_fails(YamlMap& map) {
-  const auto text = map.text("fails");
-  if (!text) return {};
+std::optional<Failing> read_failing(YamlMap& map, std::string_view key) {
+  const auto text = map.text(key);
+  if (!text) return std::nullopt;
   for (const auto how : {Failing::How::kAny, Failing::How::kMaybe}) {
-    if (*text == to_string(Failing{how})) return {how};
+    if (*text == name_of(Failing{how})) return Failing{how};
   }
   const auto code = code_named(*text);
-  if (code && is_error(*code)) return {Failing::How::kBy, *code};
-  map.refuse(map.node("fails"),
-             "has the unknown code " + *text + "; give a code, 'any' or 'maybe'");
+  if (code && is_error(*code)) return Failing{Failing::How::kBy, *code};
+  map.refuse(map.node(key), "has the unknown code " + *text + "; give a code, 'any' or 'maybe'");
 }
 
-TrainAction read_train(YamlMap& step) {
-  if (step.node("train").IsScalar()) {
-    return {step.needed("train", step.integer_in("train", 0, kStepsMax))};
-  }
-  YamlMap map = step.map("train");
-  TrainAction train;
-  map.attempt([&] { train.steps = map.needed("steps", map.integer_in("steps", 0, kStepsMax)); });
-  train.save_interval = map.integer_in("save_interval", 1, kStepsMax).value_or(0);
-  map.refuse_unknown();
-  return train;
+/// Forms in which a step without unusual keys is written.
+enum class Brief : std::uint8_t {
+  kNone,
+  kWord,   ///< `- save`
+  kFirst,  ///< `- train: 3`, the value of the first key
+};
+
+/// One kind of step: `- key: {...}`.
+template <class Act>
+struct Step {
+  std::string_view key;
+  Brief brief = Brief::kNone;
+  Rows<Act> rows = {};
+};
+
+Rows<TrainAction> train_rows() {
+  return {row("steps", &TrainAction::steps, Whole{0, kStepsMax}, Written::kNeeded),
+          row("save_interval", &TrainAction::save_interval, Whole{1, kStepsMax})};
 }
 
-SaveAction read_save(YamlMap map, const IncarnationPlan& plan) {
-  SaveAction save;
-  save.optimizer = !map.flag("no_optim").value_or(false);
-  save.random = !map.flag("no_rng").value_or(false);
-  save.kind =
-      map.one_of("kind", {CheckpointKind::kTraining, CheckpointKind::kWeights}).value_or(save.kind);
-  map.attempt([&] { save.fails = read_fails(map); });
-  save.async = map.flag("async");
-  save.checksums = map.word("checksums", kChecksums) != "none";
-  map.attempt([&] {
-    if (!map.has("lie")) return;
-    save.lie = read_lie(map.map("lie"));
-    require_member(map, "lie", save.lie->rank, plan);
-  });
-  map.refuse_unknown();
-  return save;
+Rows<SaveAction> save_rows() {
+  using Save = SaveAction;
+  return {row("no_optim", &Save::optimizer, NotFlag{}),
+          row("no_rng", &Save::random, NotFlag{}),
+          row("kind", &Save::kind, by_name({CheckpointKind::kTraining, CheckpointKind::kWeights})),
+          row("fails", &Save::fails, read_failing),
+          row("async", &Save::async, &YamlMap::flag),
+          row("checksums", &Save::checksums, Choice<bool>{{{true, "written"}, {false, "none"}}}),
+          row("lie", &Save::lie, Mapping<Lie>{lie_rows()})};
 }
 
-ExitAction read_exit(YamlMap& step) {
-  const auto code_in = [](YamlMap& map, const char* key) {
-    return static_cast<int>(map.needed(key, map.integer_in(key, 0, UINT8_MAX)));
+Rows<ExitAction> exit_rows() {
+  return {row("code", &ExitAction::code, Whole{0, UINT8_MAX}, Written::kNeeded),
+          row("saves", &ExitAction::saves, &YamlMap::flag)};
+}
+
+Rows<ReshardAction> reshard_rows() {
+  return {row("ranks", &ReshardAction::ranks, Whole{1, kPartsMax}),
+          row("writers", &ReshardAction::writers, Whole{1, kPartsMax}),
+          row("fails", &ReshardAction::fails, &YamlMap::code)};
+}
+
+Rows<DiffAction> diff_rows() {
+  return {row("step", &DiffAction::step, Whole{0, INT64_MAX}),
+          row("with", &DiffAction::with, Whole{0, INT64_MAX}),
+          row("ignore", &DiffAction::ignore, &YamlMap::texts),
+          row("says", &DiffAction::says,
+              by_name({DiffOutcome::kSame, DiffOutcome::kDifferent, DiffOutcome::kNotAllCompared,
+                       DiffOutcome::kNothingCompared, DiffOutcome::kDamaged}),
+              Written::kNeeded)};
+}
+
+/// All kinds of steps within a life.
+const auto& kinds_of_steps() {
+  static const std::tuple kinds = {
+      Step<TrainAction>{"train", Brief::kFirst, train_rows()},
+      Step<SaveAction>{"save", Brief::kWord, save_rows()},
+      Step<BadResultAction>{"bad_result", Brief::kNone, bad_result_rows()},
+      Step<ExitAction>{"exits", Brief::kFirst, exit_rows()},
+      Step<FaultAction>{"fault", Brief::kNone, fault_rows()},
+      Step<DamageAction>{"damage", Brief::kNone, damage_rows()},
+      Step<ReshardAction>{"reshard", Brief::kNone, reshard_rows()},
+      Step<DiffAction>{"diff", Brief::kNone, diff_rows()},
+      Step<FinalizeAction>{"finalize", Brief::kWord},
+      Step<ReallocateAction>{"reallocate", Brief::kWord},
+      Step<LoadAction>{"load", Brief::kWord},
+      Step<ReleaseAction>{"release", Brief::kWord},
+      Step<OwnMetadataAction>{"own_metadata", Brief::kWord}};
+  return kinds;
+}
+
+/// Returns the keys of the steps that may be words, or of those that may be mappings.
+std::vector<std::string_view> step_keys(bool words) {
+  std::vector<std::string_view> keys;
+  const auto add = [&](const auto& kind) {
+    if (words ? kind.brief == Brief::kWord : !kind.rows.empty()) keys.push_back(kind.key);
   };
-  if (step.node("exits").IsScalar()) return {code_in(step, "exits"), {}};
-  YamlMap map = step.map("exits");
-  ExitAction exits{0, map.flag("saves")};
-  map.attempt([&] { exits.code = code_in(map, "code"); });
-  map.refuse_unknown();
-  return exits;
+  std::apply([&](const auto&... kinds) { (add(kinds), ...); }, kinds_of_steps());
+  return keys;
 }
 
-ReshardAction read_reshard(YamlMap map) {
-  constexpr std::int64_t kPartsMax = 4096;
-  ReshardAction reshard;
-  reshard.ranks = map.integer_in("ranks", 1, kPartsMax).value_or(reshard.ranks);
-  reshard.writers = map.integer_in("writers", 1, kPartsMax).value_or(reshard.writers);
-  reshard.fails = map.code("fails");
-  map.refuse_unknown();
-  return reshard;
+void check(YamlMap& map, const SaveAction& save, const IncarnationPlan& plan) {
+  if (save.lie) require_member(map, "lie", save.lie->rank, plan);
 }
 
-DiffAction read_diff(YamlMap map) {
-  DiffAction diff;
-  diff.step = map.integer_in("step", 0, INT64_MAX);
-  diff.with = map.integer_in("with", 0, INT64_MAX);
-  diff.ignore = map.texts("ignore");
-  map.attempt([&] {
-    diff.says = map.needed(
-        "says", map.one_of("says", {DiffOutcome::kSame, DiffOutcome::kDifferent,
-                                    DiffOutcome::kNotAllCompared, DiffOutcome::kNothingCompared,
-                                    DiffOutcome::kDamaged}));
-  });
-  map.refuse_unknown();
-  return diff;
-}
-
-/// Reads steps that are a single word, those of kWords.
+/// Reads steps that are a single word.
 void read_word(const YamlMap& top, const YAML::Node& node, int number, Scenario& scenario) {
   auto& actions = scenario.incarnations.back().actions;
   const std::string& word = node.Scalar();
-  if (word == "save") {
-    actions.emplace_back(SaveAction{});
-  } else if (word == "finalize") {
-    actions.emplace_back(FinalizeAction{});
-  } else if (word == "reallocate") {
-    actions.emplace_back(ReallocateAction{});
-  } else if (word == "load") {
-    actions.emplace_back(LoadAction{});
-  } else if (word == "release") {
-    actions.emplace_back(ReleaseAction{});
-  } else if (word == "own_metadata") {
-    actions.emplace_back(OwnMetadataAction{});
-  } else if (word == "restart") {
+  if (word == "restart") {
     scenario.incarnations.push_back(like_the_last(scenario));
-  } else {
-    const std::string near = closest(word, kWords);
-    top.refuse(node, "has a step " + std::to_string(number) + " '" + word + "'; " +
-                         (near.empty() ? kSteps : "did you mean '" + near + "'?"));
+    return;
   }
+  const auto is_step = [&]<class Act>(const Step<Act>& kind) {
+    if (kind.brief != Brief::kWord || kind.key != word) return false;
+    actions.emplace_back(Act{});
+    return true;
+  };
+  if (std::apply([&](const auto&... kinds) { return (is_step(kinds) || ...); }, kinds_of_steps())) {
+    return;
+  }
+  auto words = step_keys(true);
+  words.emplace_back("restart");
+  const std::string near = closest(word, words);
+  top.refuse(node, "has a step " + std::to_string(number) + " '" + word + "'; " +
+                       (near.empty() ? kSteps : "did you mean '" + near + "'?"));
+}
+
+/// Reads the step if it is of this kind.
+template <class Act>
+bool read_as(const Step<Act>& kind, YamlMap& step, IncarnationPlan& plan) {
+  if (kind.rows.empty() || !step.has(kind.key)) return false;
+  Act act;
+  if (kind.brief == Brief::kFirst && step.node(kind.key).IsScalar()) {
+    kind.rows.front().read(step, kind.key, act);
+  } else {
+    YamlMap map = step.map(kind.key);
+    read_rows(map, kind.rows, act);
+    map.refuse_unknown();
+    if constexpr (requires { check(map, act, plan); }) check(map, act, plan);
+  }
+  plan.actions.emplace_back(std::move(act));
+  return true;
 }
 
 /// Reads `- incarnation: {command: [...]}`. It becomes the first life if no other life precedes it.
@@ -140,30 +167,17 @@ void add_command(CommandLife command, Scenario& scenario) {
 
 /// Reads steps that are maps, such as `- train: 3` or `- restart: {layout: {tp: 4}}`.
 void read_step(YamlMap step, const YAML::Node& node, Scenario& scenario) {
-  const IncarnationPlan& plan = scenario.incarnations.back();
-  auto& actions = scenario.incarnations.back().actions;
-  if (step.has("train")) {
-    actions.emplace_back(read_train(step));
-  } else if (step.has("save")) {
-    actions.emplace_back(read_save(step.map("save"), plan));
-  } else if (step.has("bad_result")) {
-    actions.emplace_back(read_bad_result(step.map("bad_result"), plan));
-  } else if (step.has("exits")) {
-    actions.emplace_back(read_exit(step));
-  } else if (step.has("fault")) {
-    actions.emplace_back(read_fault(step.map("fault"), plan));
-  } else if (step.has("damage")) {
-    actions.emplace_back(read_damage(step.map("damage")));
-  } else if (step.has("reshard")) {
-    actions.emplace_back(read_reshard(step.map("reshard")));
-  } else if (step.has("diff")) {
-    actions.emplace_back(read_diff(step.map("diff")));
-  } else if (step.has("restart")) {
+  IncarnationPlan& plan = scenario.incarnations.back();
+  const bool within_life = std::apply(
+      [&](const auto&... kinds) { return (read_as(kinds, step, plan) || ...); }, kinds_of_steps());
+  if (within_life) return step.refuse_unknown();
+  if (step.has("restart")) {
     scenario.incarnations.push_back(read_restart(step.map("restart"), scenario));
   } else if (step.has("incarnation")) {
     add_command(read_command_life(step.map("incarnation")), scenario);
   } else {
-    for (const auto known : kKnown) step.know(known);
+    for (const auto known : step_keys(false)) step.know(known);
+    for (const auto* known : {"restart", "incarnation"}) step.know(known);
     step.refuse_unknown();
     if (!step.keys().empty()) throw Unread();  // they are all unknown
     step.fail(node, std::string("does nothing; ") + kSteps);
@@ -222,10 +236,10 @@ bool saves_on_the_way(const Action& action, std::int64_t& iteration) {
 /// True if the step may be meant to begin another life, whatever mistakes are in it. The steps
 /// after it can then be judged only with it.
 bool may_begin_life(const YAML::Node& step) {
-  constexpr std::array kWithinLife = {"train", "save",   "bad_result", "exits",
-                                      "fault", "damage", "reshard",    "diff"};
-  return !step.IsMap() || std::none_of(kWithinLife.begin(), kWithinLife.end(),
-                                       [&step](const char* key) { return step[key].IsDefined(); });
+  const auto within_life = step_keys(false);
+  return !step.IsMap() || std::none_of(within_life.begin(), within_life.end(), [&](auto key) {
+    return step[std::string(key)].IsDefined();
+  });
 }
 
 }  // namespace
@@ -246,6 +260,29 @@ void read_steps(YamlMap& top, Scenario& scenario) {
     const bool right = top.attempt(read, sound);
     sound = sound && (right || !may_begin_life(step));
   }
+}
+
+void put_action(YAML::Emitter& out, const Action& action) {
+  const auto put = [&out]<class Act>(const Act& act) {
+    const auto& kind = std::get<Step<Act>>(kinds_of_steps());
+    const auto is_usual = [&act](const Row<Act>& row) { return row.is_usual(act); };
+    const auto further = kind.rows.begin() + (kind.brief == Brief::kFirst ? 1 : 0);
+    const bool brief =
+        kind.brief != Brief::kNone && std::all_of(further, kind.rows.end(), is_usual);
+    if (brief && kind.brief == Brief::kWord) {
+      out << std::string(kind.key);
+      return;
+    }
+    out << YAML::BeginMap << YAML::Key << std::string(kind.key) << YAML::Value;
+    if (brief) {
+      kind.rows.front().write(out, act);
+    } else {
+      out << YAML::Flow;
+      put_map(out, kind.rows, act);
+    }
+    out << YAML::EndMap;
+  };
+  std::visit(put, action);
 }
 
 void require_sense(const YamlMap& top, const Scenario& scenario, const YAML::Node& root) {
