@@ -179,9 +179,12 @@ std::vector<Problem> problems_of(const Report& report) {
   for (const auto& refusal : weigh(report)) {
     if (repeats_verdict(refusal, judged)) continue;
     const bool whole = refusal.subject.empty();
-    auto& list = whole && report.verdict != Verdict::kPass ? summary : others;
-    list.push_back({nullptr, Verdict::kFail, whole ? "the report" : refusal.subject, refusal.reason,
-                    refusal.fix});
+    const bool passed = report.verdict == Verdict::kPass;
+    // Every page says at its top that the run was interrupted, or had a mutant.
+    const bool told = refusal.subject == kInterrupted || refusal.subject == "mutant";
+    auto& list = told || (whole && !passed) ? summary : others;
+    list.push_back({nullptr, whole && !passed ? report.verdict : Verdict::kFail,
+                    whole ? "the report" : refusal.subject, refusal.reason, refusal.fix});
   }
   std::vector<Problem> problems = std::move(failed);
   problems.insert(problems.end(), others.begin(), others.end());
@@ -208,12 +211,7 @@ std::vector<Card> cards_of(const std::vector<Problem>& problems) {
   }
   std::ranges::stable_sort(cards, {}, [](const Card& card) {
     const Problem& first = card.front();
-    // Every page says of the whole run at its top that it was interrupted, or had a mutant.
-    const bool told = first.subject == kInterrupted || first.subject == "mutant";
-    const int rank = told                              ? 3
-                     : first.verdict != Verdict::kFail ? 2
-                     : first.scenario == nullptr       ? 1
-                                                       : 0;
+    const int rank = first.verdict != Verdict::kFail ? 2 : first.scenario == nullptr ? 1 : 0;
     return std::pair(rank, ~card.size());
   });
   return cards;

@@ -170,8 +170,9 @@ void put_head(const Report& report, const std::string& word, std::string& out) {
     out += "<p class=\"warning\">The run was interrupted: the rest was not run.</p>\n";
   }
   if (!report.mutant.empty()) {
-    out += "<p class=\"warning\">The run had the mutant " + in_html(report.mutant) +
-           " switched on: it says nothing about the program itself.</p>\n";
+    out += "<p class=\"warning\">A known defect, the mutant " + in_html(report.mutant) +
+           ", was switched on: failures are what it should cause. Run without it to judge the "
+           "program.</p>\n";
   }
   out += "</header>\n";
 }
@@ -193,7 +194,7 @@ void put_tables(const Report& report, const std::vector<Card>& cards, std::strin
            "</tr>\n";
   }
   if (!cards.empty()) out += kTableEnd;
-  out += "<h2>What it shows</h2>\n" + table_head({"kind", "in this report"});
+  out += "<h2>What this report covers</h2>\n" + table_head({"kind", "in this report"});
   for (const auto& one : evidence_of(report)) {
     out += "<tr>" + cell_html(one.kind) + cell_html(one.shown.empty() ? one.absence : one.shown) +
            "</tr>\n";

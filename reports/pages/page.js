@@ -234,7 +234,7 @@
     }
     const used = [...states].filter(([state]) => generations.some((one) => one.state === state));
     const width = 16 + 7 * Math.max(50, ...lives.map((life, i) => lifeText(life, i).length));
-    return [figure('Lives over their steps', [...lives.map(lifeText), ...faults.map(faultText)].join('; '),
+    return [figure('The lives of the job, step by step', [...lives.map(lifeText), ...faults.map(faultText)].join('; '),
       width, bottom + 12, drawn, sentences([
         marked && `The red cross is where it went wrong: life ${failure.life}, step ${failure.step}.`,
         used.length && `Checkpoints: ${used.map(([state, sign]) => `${sign} ${state}`).join(', ')}.`,
@@ -474,7 +474,7 @@
     const numbers = [
       [ran.length, `${count(passed.length)} of ${count(ran.length)}`, `${noun}s passed`],
       [ran.length, count(sum(rows, (row) => row[4])), 'elements compared'],
-      [ran.length, count(sum(rows, (row) => row[5])), 'of them with other bits'],
+      [ran.length, count(sum(rows, (row) => row[5])), 'of them differ'],
       [facts.doubled, count(facts.doubled), 'ran twice'],
       [mutants.length, caughtText, 'mutants caught'],
       [properties.length, count(sum(properties, (one) => one.cases)), 'random cases'],
@@ -507,12 +507,12 @@
   const evidence = () => {
     const shown = facts.evidence.filter((row) => row[1]);
     const absent = facts.evidence.filter((row) => !row[1]);
-    return section('evidence', 'What it shows, and what not', 'screen',
+    return section('evidence', 'What this report covers', 'screen',
       !facts.job && el('p', {}, 'This report is about stored checkpoints: no job was run.'),
       shown.length > 0 && table(['kind', 'in this report'], shown.map((row) => row.slice(0, 2))),
       absent.length > 0 && fold(`Not run: ${absent.map(([kind]) => kind).join(', ')}`, !cards.length,
         table(['kind', 'why'], absent.map(([kind, , why]) => [kind, why]))),
-      report.not_claimed.length > 0 && fold(`Not claimed: ${counted(report.not_claimed.length, 'line')}`, false,
+      report.not_claimed.length > 0 && fold(`What it does not claim: ${counted(report.not_claimed.length, 'point')}`, false,
         el('ul', {}, report.not_claimed.map((text) => el('li', {}, text)))),
       Object.entries(facts.not_run).map(([reason, names]) =>
         fold(`Not run: ${counted(names.length, noun)}: ${reason}`, false, el('p', {}, names.join(', ')))),
@@ -590,7 +590,7 @@
       return {element, open, seconds, body: drawn.querySelector('tbody'), lines};
     });
     const filter = el('input', {type: 'search', id: 'filter', placeholder: 'words of a name, code, layout'});
-    const order = el('select', {id: 'order'}, el('option', {value: 'report'}, 'of the report'),
+    const order = el('select', {id: 'order'}, el('option', {value: 'report'}, 'as in the report'),
       el('option', {value: 'time'}, 'slowest first'));
     const told = el('output', {id: 'count', for: 'filter'});
     const all = el('div', {id: 'files'}, files.map((file) => file.element));

@@ -180,7 +180,7 @@ std::string to_summary(const Report& report, const std::string& report_sha256,
     rows.push_back({"not run", reason + ": " + join_first(names)});
   }
   for (const auto& text : report.not_claimed) rows.push_back({"not claimed", text});
-  out.add("\n## What it shows, and what not\n\n", lines_of(rows));
+  out.add("\n## What this report covers\n\n", lines_of(rows));
   if (!report.scenarios.empty()) out.add("\n## Files\n\n", lines_of(files_of(report)));
   return out.text();
 }

@@ -178,7 +178,7 @@ TEST_F(Pictures, lives_show_steps_checkpoints_faults_and_the_wrong_step) {
                         {.step = 4, .life = 1, .state = "damaged", .skipped_by = {2}},
                         {.step = 3, .life = 1, .state = "<b>"}};
   const DrawnPage page(report_with(result));
-  const std::string svg = svg_titled("Lives over their steps");
+  const std::string svg = svg_titled("The lives of the job, step by step");
   EXPECT_THAT(page.texts(svg + "/rect/title"),
               ElementsAre("life 0, x: ran, steps 0 to 2",
                           "life 1, x: failed with x, exit code 1, steps 2 to 4"));

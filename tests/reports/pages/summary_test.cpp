@@ -42,7 +42,7 @@ TEST(Summary, text_of_a_report_never_becomes_markdown_or_html) {
     if (!line.empty() && !line.starts_with("    ")) others.push_back(line);
   }
   EXPECT_THAT(others, testing::ElementsAre("# Reprise: fail", "## Causes",
-                                           "## What it shows, and what not", "## Files"));
+                                           "## What this report covers", "## Files"));
   EXPECT_EQ(count_of(to_summary(failing_report(kAwkward), ""), "\n"),
             count_of(to_summary(failing_report("x"), ""), "\n"));
   EXPECT_THAT(to_summary(failing_report(kAwkward), ""), Not(HasSubstr("\x1b")));
