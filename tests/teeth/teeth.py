@@ -28,7 +28,7 @@ import time
 BINARIES = ("test_core_", "test_sim_world", "test_laws", "test_hostile")
 # The longest sweeps of crashes, flips and sizes repeat one path a thousand times and would cost hours.
 LEFT_OUT = re.compile(r"ProtocolCrash|Histories|CrashStates.*1_and_2|^Costs|^BitFlip|^FlipSurvivors|"
-                      r"ByteChange.of_the_metadata|owners_of_one_group_are_never")
+                      r"ByteChange.of_the_metadata")
 SLOWEST = 60  # seconds; a test that takes longer with all switches off is left out
 FIRST_ROUND = 10.0  # seconds of tests that each mutant meets before any meets more
 TOGETHER = 2.0  # seconds; tests of one program run in one process up to this time
