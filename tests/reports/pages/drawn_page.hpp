@@ -21,7 +21,7 @@ inline bool has_browser() { return std::system("command -v chromium >/dev/null 2
 /// Returns the page as HTML after its script ran.
 inline std::string drawn_html(const std::string& page) {
   const contracts::TemporaryDirectory directory;
-  const std::string at = directory.path();
+  const std::string& at = directory.path();
   std::ofstream(at + "/page.html") << page;
   const std::string command =
       "chromium --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --user-data-dir=" +
