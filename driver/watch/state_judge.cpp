@@ -21,23 +21,33 @@ enum class Judged : std::uint8_t {
   /// Buffers: wrong unless they are right again at the end, without an effect. Before each forward,
   /// DistributedDataParallel gives every rank those of rank 0.
   kToTheEnd,
+  /// Buffers that no state dict has: as other buffers, unless one has another size. That is a
+  /// cache, which a model makes as large as it needs.
+  kIfOfOneSize,
   /// Places in the data and fields of objects: told, but what they lead to decides.
   kNot,
 };
 
 Judged judged_as(const std::string& name) {
-  static const std::map<std::string, Judged> kKinds = {
-      {"param", Judged::kStrictly}, {"buffer", Judged::kToTheEnd}, {"optim", Judged::kStrictly},
-      {"group", Judged::kStrictly}, {"sched", Judged::kStrictly},  {"scaler", Judged::kStrictly},
-      {"rng", Judged::kByEffect},   {"attr", Judged::kNot},        {"sampler", Judged::kNot},
-      {"loader", Judged::kNot},     {"gen", Judged::kByEffect}};
+  static const std::map<std::string, Judged> kKinds = {{"param", Judged::kStrictly},
+                                                       {"buffer", Judged::kToTheEnd},
+                                                       {"buffer-not-saved", Judged::kIfOfOneSize},
+                                                       {"optim", Judged::kStrictly},
+                                                       {"group", Judged::kStrictly},
+                                                       {"sched", Judged::kStrictly},
+                                                       {"scaler", Judged::kStrictly},
+                                                       {"rng", Judged::kByEffect},
+                                                       {"attr", Judged::kNot},
+                                                       {"sampler", Judged::kNot},
+                                                       {"loader", Judged::kNot},
+                                                       {"gen", Judged::kByEffect}};
   const auto at = kKinds.find(kind_of(name));
   return at == kKinds.end() ? Judged::kTensors : at->second;
 }
 
 bool judged_at_end(const std::string& name) {
   const Judged judged = judged_as(name);
-  return judged == Judged::kStrictly || judged == Judged::kToTheEnd;
+  return judged != Judged::kTensors && judged != Judged::kByEffect && judged != Judged::kNot;
 }
 
 const std::string* value_of(const WatchedValues& values, const std::string& name) {
@@ -49,6 +59,12 @@ bool is_tensor(const std::string& value) { return elements_in(value).has_value()
 
 /// Returns the part of a tensor's digest that says dtype and shape.
 std::string form_of(const std::string& value) { return value.substr(0, value.rfind(':')); }
+
+/// True if the name may well have another value, because it is a cache of another size.
+bool is_other_cache(const std::string& name, const std::string& wanted, const std::string* found) {
+  return judged_as(name) == Judged::kIfOfOneSize &&
+         (found == nullptr || form_of(wanted) != form_of(*found));
+}
 
 /// One rank in the life A and in a later one.
 struct RankPair {
@@ -130,8 +146,8 @@ void add_score(const WatchedValues& found, const HeldState& then, const HeldStat
   for (const auto& [name, value] : then.names) {
     const std::string* const fresh = start == nullptr ? nullptr : value_of(start->names, name);
     if (noise.contains(name) || (fresh != nullptr && *fresh == value)) continue;
-    if (judged_as(name) == Judged::kNot) continue;
     const std::string* const own = value_of(found, name);
+    if (judged_as(name) == Judged::kNot || is_other_cache(name, value, own)) continue;
     ++score.all;
     if (own != nullptr && *own == value) ++score.equal;
   }
@@ -260,6 +276,12 @@ class StateComparison {
       case Judged::kByEffect:
         if (saved_.contains(value) || wrong.code == judged::kWrongOwner) break;
         return without_effect_.add_name(pair.rank, name, std::move(finding));
+      case Judged::kIfOfOneSize:
+        // What the first forward fills is known to be right only at the end.
+        if (is_other_cache(name, value, own) || pair.after.held_at_end() == nullptr) {
+          return explanations_.add_name(pair.rank, name, std::move(finding));
+        }
+        [[fallthrough]];
       case Judged::kToTheEnd:
         if (!equal_at_end(pair, name)) break;
         return without_effect_.add_name(pair.rank, name, std::move(finding));
@@ -362,6 +384,7 @@ std::vector<WatchFinding> compare_ends(const ResumedLife& lives, std::int64_t fr
       if (lives.noise.contains(name) || !judged_at_end(name)) continue;
       const std::string* const own = value_of(found.names, name);
       if (own != nullptr && *own == value) continue;
+      if (is_other_cache(name, value, own)) continue;
       const Wrong wrong = origin.of(name, &value, own);
       book.add_name(pair.rank, name,
                     {.code = wrong.code,

@@ -190,7 +190,7 @@ class WatchJudge {
     // A buffer may count what the first step took, before its forward: then the data are the cause.
     const auto buffers =
         std::stable_partition(states.findings.begin(), states.findings.end(),
-                              [](const auto& f) { return kind_of(f.names.front()) != "buffer"; });
+                              [](const auto& f) { return !f.names.front().starts_with("buffer"); });
     std::move(states.findings.begin(), buffers, std::back_inserter(found));
     append(std::move(course.data), found);
     std::move(buffers, states.findings.end(), std::back_inserter(found));

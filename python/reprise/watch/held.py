@@ -134,7 +134,7 @@ class Held:
                 for name, tensor in named:
                     if id(tensor) not in seen:
                         seen.add(id(tensor))
-                        yield f"{'attr' if name in caches else kind}.{prefix}{unwrapped(name)}", tensor
+                        yield f"{'buffer-not-saved' if name in caches else kind}.{prefix}{unwrapped(name)}", tensor
 
     def _name_models(self) -> None:
         """The first model that trains has no prefix, the next ones that of their class. A name stays. A part of a

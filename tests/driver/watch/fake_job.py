@@ -77,6 +77,15 @@ class Job:
         }
         if args.defect.startswith("a generator is not restored"):
             names["gen.own"] = f"=g{self.made}"
+        # The model makes these buffers, and no state dict has them.
+        if args.defect == "a count that nobody saves":
+            names["buffer-not-saved.count"] = tensor([self.made])
+        if args.defect == "a table that grows with the longest batch":
+            names["buffer-not-saved.table"] = tensor([1] * (8 if self.step < 4 else 12))
+            if args.resume:
+                names["buffer-not-saved.table"] = tensor([1] * 8)
+        if args.defect == "a table that the first forward fills":
+            names["buffer-not-saved.table"] = tensor([min(self.made, 1)])
         if args.defect == "a clock":
             names["other.started"] = f"={os.getpid()}"
         self.say("held", step=self.made, why=why, at=at, names=names)

@@ -120,6 +120,11 @@ INSTANTIATE_TEST_SUITE_P(
                "LOST_OBJECT: ema.shadow on rank 0: as in a new process"},
         Defect{"a buffer is lost", 1, Verdict::kFail,
                "LOST_OBJECT: buffer.mean on rank 0: as in a new process"},
+        Defect{"a count that nobody saves", 1, Verdict::kFail,
+               "LOST_OBJECT: buffer-not-saved.count on rank 0: as in a new process"},
+        Defect{"a table that grows with the longest batch", 1, Verdict::kPass, ""},
+        Defect{"a table that the first forward fills", 1, Verdict::kPass,
+               "note: buffer-not-saved.table on rank 0: as in a new process: no effect"},
         Defect{"a buffer of rank 0 for all", 2, Verdict::kPass,
                "note: buffer.mean on rank 1: that of rank 0: no effect in the steps compared"},
         Defect{"weights are rounded", 1, Verdict::kFail,
@@ -322,6 +327,12 @@ TEST(WatchRun, more_lives_are_killed_and_resumed_in_turn) {
   bad.kill = 4;
   bad.lives = 4;
   EXPECT_EQ(watch(bad).judgement.verdict, Verdict::kFail);
+
+  const Desk third;
+  WatchRequest filled = third.request({"--defect", "a table that the first forward fills"});
+  filled.kill = 4;
+  filled.lives = 4;
+  EXPECT_EQ(watch(filled).judgement.verdict, Verdict::kPass) << "a killed life has no end";
 }
 
 TEST(WatchRun, records_are_judged_elsewhere_as_they_were_here) {
