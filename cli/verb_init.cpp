@@ -13,7 +13,7 @@
 
 namespace reprise::cli {
 
-// Files of trainers/plain, which the build puts into the program (cmake/init_files.cmake).
+// Files of trainers/plain, which the build puts into the program (cmake/embedded_files.cmake).
 extern const std::string_view kPlainProgram;  // train.py
 extern const std::string_view kPlainTrainer;  // trainer.yaml
 

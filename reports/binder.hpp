@@ -42,7 +42,7 @@ class Slot {
   explicit Slot(const JsonField& from) : from_(&from) {}
 
   bool reading() const { return from_ != nullptr; }
-  /// What is read.
+  /// Returns the value that is read. Call it only while reading.
   const JsonField& from() const { return *from_; }
   bool has(const std::string& key) const {
     return reading() ? from_->has(key) : to_->contains(key);

@@ -35,13 +35,12 @@ class ObservedStore : public PassingStore {
   std::optional<std::string> lock_holder(const std::string& path) override;
 
   struct Call {
-    std::string_view
-        operation;             ///< open, create, read, write, sync, close, stat, list, rename, ...
-    std::string_view path;     ///< such as "A -> B" if names change
-    bool changes = false;      ///< true if the call may change what is stored
-    std::uint64_t offset = 0;  ///< of a read or a write
-    std::uint64_t bytes = 0;   ///< that are read or written
-    ByteSpan from = {};        ///< memory from which bytes are written
+    std::string_view operation;                  ///< such as open, read, write, rename
+    std::string_view path;                       ///< such as "A -> B" if names change
+    bool changes = false;                        ///< true if the call may change what is stored
+    std::uint64_t offset = 0;                    ///< of a read or a write
+    std::uint64_t bytes = 0;                     ///< that are read or written
+    ByteSpan from = {};                          ///< memory from which bytes are written
     std::span<const MutableByteSpan> into = {};  ///< memory into which bytes are read
   };
   using Rest = std::function<void()>;
@@ -73,7 +72,7 @@ class ObservedCommunicator : public Communicator {
     std::string_view operation;  ///< barrier, all_gather, all_gather_on_device, broadcast, ...
     std::uint64_t bytes = 0;     ///< that this rank sends
   };
-  /// What a call has brought. All of it is 0 or empty for a barrier and a reduction.
+  /// Says what a call has brought. A barrier and a reduction leave all of it 0 or empty.
   struct Brought {
     std::uint64_t bytes = 0;  ///< that were allocated for the result
     ByteSpan on_device = {};  ///< memory of the device that the result fills

@@ -12,7 +12,7 @@ const Rows<Scenario>& job_rows();
 /// Keys of the job or of a restart; in a restart each keeps the value of the life before. If one
 /// life has an unusual one, all are written for all lives.
 const Rows<IncarnationPlan>& life_rows();
-/// As life_rows(): forms of keys and parameter groups, which differ between versions of Megatron.
+/// The same for the forms of keys and parameter groups, which differ between versions of Megatron.
 const Rows<IncarnationPlan>& form_rows();
 /// Keys of a restart alone, beside load_rows().
 const Rows<IncarnationPlan>& restart_rows();

@@ -1,6 +1,6 @@
 #pragma once
-// What reports must show, lane by lane: a baseline, which holds the results of an accepted run, or
-// a policy, which people wrote. Reads and writes baselines.
+// Says what reports must show, lane by lane. A baseline holds the results of an accepted run; a
+// policy was written by people. Reads and writes baselines.
 
 #include <chrono>
 #include <cstdint>
@@ -46,7 +46,7 @@ struct LaneTotals {
 
 struct LaneFloor {
   std::map<std::string, ScenarioFloor> scenarios;
-  /// What is demanded beside those scenarios: a policy names none.
+  /// Numbers that are demanded beside the scenarios named above. A policy names none.
   LaneTotals unnamed = {};
   std::map<std::string, std::uint64_t> properties;  ///< number of cases by property
   std::uint64_t cases = 0;  ///< least number of cases of all properties; a policy alone has one
@@ -73,7 +73,7 @@ using Floors = std::map<ReportLane, LaneFloor>;
 
 using Date = std::chrono::year_month_day;
 
-/// What a policy allows to fail until a date.
+/// A failure that a policy accepts until a date.
 struct KnownFailure {
   enum class Kind : std::uint8_t { kScenario, kProperty, kMutant };
 
@@ -87,8 +87,8 @@ struct KnownFailure {
   std::string place;  ///< file and line of the entry
 };
 
-/// What reports must show, and what may fail meanwhile: a baseline, which a run made, or a policy,
-/// which people wrote.
+/// Says what reports must show, and what may fail meanwhile. A run makes a baseline; people write a
+/// policy.
 struct Demand {
   bool generated = false;  ///< true for a baseline, which knows every lane and each skip
   Floors lanes = {};

@@ -32,7 +32,7 @@ inline std::string drawn_html(const std::string& page) {
   return text.str();
 }
 
-/// What a reader sees of a page: its head, its sections and its foot.
+/// Shows what a reader sees of a page: its head, its sections and its foot.
 class DrawnPage {
  public:
   explicit DrawnPage(const Report& report, std::span<const PastReport> earlier = {}) {
