@@ -32,8 +32,7 @@ struct Checked {
 
 /// Draws cases until one breaks the law, and shrinks that one. `holds` draws with `*gen` and
 /// asserts with RC_ASSERT. Prints the sentence, the number of cases, the seed and the distribution.
-inline Checked check(const Law& law, const std::function<void()>& holds) {
-  const std::uint64_t seed = contracts::seed_of_run();
+inline Checked check(const Law& law, const std::function<void()>& holds, std::uint64_t seed) {
   rc::detail::TestParams params;
   // The hash of the sentence gives each law cases of its own.
   params.seed = mix64(seed, hash_of(law.sentence));
@@ -57,15 +56,17 @@ inline Checked check(const Law& law, const std::function<void()>& holds) {
 }
 
 inline void expect_law(const Law& law, const std::function<void()>& holds) {
-  const Checked checked = check(law, holds);
+  const Checked checked = check(law, holds, contracts::seed_of_run());
   EXPECT_TRUE(checked.counterexample.empty()) << law.sentence << "\n" << checked.counterexample;
   EXPECT_GT(checked.cases, 0) << law.sentence;
 }
 
-/// Expects that a planted fault breaks the law. Returns the smallest counterexample.
+/// Expects that a planted fault breaks the law. Returns the smallest counterexample. The seed is
+/// always the same: with a few in a thousand, shrinking ends before the smallest case.
 inline std::string expect_broken(Law law, const std::function<void()>& holds) {
   law.sentence += " [with a planted fault]";
-  const Checked checked = check(law, holds);
+  constexpr std::uint64_t kSeed = 1;
+  const Checked checked = check(law, holds, kSeed);
   EXPECT_FALSE(checked.counterexample.empty()) << law.sentence << " was not noticed";
   return checked.counterexample;
 }
