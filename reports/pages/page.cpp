@@ -38,8 +38,11 @@ Json printable_of(const Json& value) {
 std::string element_of(const std::string& id, const Json& document) {
   std::string text = "<script type=\"application/json\" id=\"" + id + "\">";
   for (const char letter : printable_of(document).dump()) {
-    if (letter == '<') text += "\\u003c";
-    if (letter != '<') text += letter;
+    if (letter == '<') {
+      text += "\\u003c";
+    } else {
+      text += letter;
+    }
   }
   return text + "</script>\n";
 }
