@@ -73,7 +73,7 @@ std::string signature_of(const ScenarioResult& result) {
 
 bool is_smaller(const ScenarioResult& a, const ScenarioResult& b) {
   const auto size = [](const ScenarioResult& result) {
-    return std::tuple(result.incarnations.size(), result.world);
+    return std::tuple(result.lives.size(), result.world);
   };
   if (size(a) != size(b)) return size(a) < size(b);
   return in_natural_order(a.name, b.name);

@@ -44,7 +44,7 @@ std::span<const int> exit_codes_of(LifeOutcome outcome) {
   return {};
 }
 
-bool can_end_with(const Incarnation& life, ReportLane lane) {
+bool can_end_with(const Life& life, ReportLane lane) {
   // A launcher tells a kill of one of its ranks by a code of its own.
   if (lane == ReportLane::kWatch && life.outcome == LifeOutcome::kCutShort) {
     return life.exit_code > 0 && life.exit_code <= kCodeMax;
@@ -84,7 +84,7 @@ std::int64_t ranks_of_layout(const std::string& layout) {
 }
 
 std::string in_life(const ScenarioResult& result, std::size_t number, ReportLane lane) {
-  const Incarnation& life = result.incarnations[number];
+  const Life& life = result.lives[number];
   const std::string ended =
       life_text(number) + " has the outcome '" + name_of(life.outcome) + "', ";
   if (!can_end_with(life, lane)) {
@@ -106,12 +106,12 @@ std::string in_life(const ScenarioResult& result, std::size_t number, ReportLane
 }
 
 std::string in_lives(const ScenarioResult& result, ReportLane lane) {
-  if (result.incarnations.empty()) return "it has no life";
+  if (result.lives.empty()) return "it has no life";
   std::vector<std::string> layouts;
-  for (std::size_t i = 0; i < result.incarnations.size(); ++i) {
+  for (std::size_t i = 0; i < result.lives.size(); ++i) {
     std::string found = in_life(result, i, lane);
     if (!found.empty()) return found;
-    layouts.push_back(result.incarnations[i].layout);
+    layouts.push_back(result.lives[i].layout);
   }
   if (layouts == result.layouts) return "";
   return "its layouts are '" + join(result.layouts, "', '") + "', but those of its lives are '" +
@@ -122,7 +122,7 @@ std::string in_lives(const ScenarioResult& result, ReportLane lane) {
 /// compared need not be the last.
 std::string in_ranks(const ScenarioResult& result, ReportLane lane) {
   const auto ranks = static_cast<std::int64_t>(result.ranks.size());
-  const std::string& layout = result.incarnations.back().layout;
+  const std::string& layout = result.lives.back().layout;
   const std::int64_t least = runs_programs(lane) ? 0 : ranks_of_layout(layout);
   if (ranks <= result.world && ranks >= least) return "";
   return "it has " + counted(result.ranks.size(), "rank") + " of the layout '" + layout +
@@ -130,13 +130,13 @@ std::string in_ranks(const ScenarioResult& result, ReportLane lane) {
 }
 
 std::string in_generation(const ScenarioResult& result, const Generation& generation) {
-  const auto& lives = result.incarnations;
+  const auto& lives = result.lives;
   const std::string what = "the checkpoint of step " + std::to_string(generation.step) +
                            " of life " + std::to_string(generation.life);
   if (generation.life >= lives.size()) {
     return what + ", of which there are " + std::to_string(lives.size());
   }
-  const Incarnation& saver = lives[generation.life];
+  const Life& saver = lives[generation.life];
   const bool within = generation.step >= saver.first_step && generation.step <= saver.last_step;
   if (!within && generation.state != "unfinished") {
     return what + " does not belong to a step from " + std::to_string(saver.first_step) + " to " +
@@ -165,10 +165,10 @@ std::string in_generations(const ScenarioResult& result) {
 /// Finds a step that a rank of the last life loaded although no generation says so, or the other
 /// way round. Programs of others list no generations, and nobody notes what a command loads.
 std::string in_loads(const ScenarioResult& result) {
-  if (result.generations.empty() || result.incarnations.back().layout == kCommand) return "";
+  if (result.generations.empty() || result.lives.back().layout == kCommand) return "";
   std::set<std::int64_t> loaded;
   for (const auto& generation : result.generations) {
-    const bool by_last = std::ranges::find(generation.loaded_by, result.incarnations.size() - 1) !=
+    const bool by_last = std::ranges::find(generation.loaded_by, result.lives.size() - 1) !=
                          generation.loaded_by.end();
     if (by_last) loaded.insert(generation.step);
   }
@@ -192,8 +192,8 @@ std::string in_trajectory(const ScenarioResult& result, ReportLane lane) {
   if (lane == ReportLane::kWatch) return "";
   std::multiset<std::int64_t> steps;
   for (const auto& point : result.trajectory) steps.insert(point.step);
-  for (std::size_t i = 0; i < result.incarnations.size(); ++i) {
-    const Incarnation& life = result.incarnations[i];
+  for (std::size_t i = 0; i < result.lives.size(); ++i) {
+    const Life& life = result.lives[i];
     if (life.layout == kCommand) continue;
     // Ends where there are no more points, however far the life says that it went.
     for (std::int64_t step = life.first_step; step < life.last_step;) {

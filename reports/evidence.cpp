@@ -36,13 +36,12 @@ bool compared_nothing(const RankResult& rank, ReportLane lane) {
 /// True if the scenario ended normally. A scenario with an expected refusal ends with an error, and
 /// its ranks may lack keys.
 bool returned(const ScenarioResult& result) {
-  return result.incarnations.empty() || result.incarnations.back().exit_code == 0;
+  return result.lives.empty() || result.lives.back().exit_code == 0;
 }
 
 /// True if a planned fault ended the last life before that life could compare anything.
 bool may_have_nothing(const ScenarioResult& result) {
-  return !result.incarnations.empty() &&
-         result.incarnations.back().outcome == LifeOutcome::kCutShort;
+  return !result.lives.empty() && result.lives.back().outcome == LifeOutcome::kCutShort;
 }
 
 /// Returns what is wrong with the rank's counts; empty if they support a pass.
@@ -173,7 +172,7 @@ std::string flaw_in_words(const ScenarioResult& result) {
   if (result.crashed) return "says that the program crashed in it";
   if (!result.code.empty()) return "has the code " + result.code;
   if (!result.reason.empty()) return "gives a reason: " + result.reason;
-  for (const auto& life : result.incarnations) {
+  for (const auto& life : result.lives) {
     if (life.outcome == LifeOutcome::kFailed) return "has a life that failed: " + life.code;
   }
   return "";
@@ -231,7 +230,7 @@ void weigh_scenarios(const Report& report, std::vector<Refusal>& refusals) {
 bool has_evidence(const ScenarioResult& result) {
   return result.doubled || !(result.seconds >= 0 && result.seconds <= kSecondsMax) ||
          !result.diagnosis.empty() || result.replans > 0 || !result.event_hash.empty() ||
-         !result.content_digest.empty() || !result.ranks.empty() || !result.incarnations.empty() ||
+         !result.content_digest.empty() || !result.ranks.empty() || !result.lives.empty() ||
          !result.layouts.empty() || !result.trajectory.empty() || !result.faults.empty() ||
          !result.generations.empty();
 }

@@ -65,8 +65,8 @@ inline constexpr const char* kInterrupted = "interrupted";
 /// A scenario counts as passed if all of these are true: it has neither code nor reason; all ranks
 /// are present; max_delta is 0 and no bit differs; metrics are finite and equal to those of the
 /// uninterrupted run; all required faults fired; every rank that owns state compared some of it,
-/// unless a planned fault cut the last incarnation short; only excused keys were missing, unless
-/// the last incarnation was meant to end in an error. A run with a mutant proves
+/// unless a planned fault cut the last life short; only excused keys were missing, unless
+/// the last life was meant to end in an error. A run with a mutant proves
 /// nothing, and has no other reason. An interrupted run has one reason for all that it did not run.
 std::vector<Refusal> weigh(const Report& report);
 

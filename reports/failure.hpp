@@ -13,7 +13,7 @@ namespace reprise::reports {
 
 /// A finding that follows from the cause, with all ranks of a life that have it.
 struct Consequence {
-  std::size_t life = 0;                  ///< index of the life in ScenarioResult::incarnations
+  std::size_t life = 0;                  ///< index of the life in ScenarioResult::lives
   std::vector<std::int32_t> ranks = {};  ///< empty if the finding concerns the whole life
   std::string code = {};                 ///< empty if the finding is a first difference
   std::string text = {};
@@ -28,7 +28,7 @@ struct PlacedBox {
 
 /// Describes how a tensor is cut over the ranks of one life.
 struct TensorCut {
-  std::size_t life = 0;  ///< index of the life in ScenarioResult::incarnations
+  std::size_t life = 0;  ///< index of the life in ScenarioResult::lives
   std::string layout = {};
   std::vector<PlacedBox> boxes = {};  ///< sorted by offset, without empty boxes
   std::uint64_t boxes_left_out = 0;   ///< number of further boxes, which are not listed
@@ -55,7 +55,7 @@ struct WrongKey {
 
 /// All keys about which judges found something in one life.
 struct WrongKeys {
-  std::size_t life = 0;             ///< index of the life in ScenarioResult::incarnations
+  std::size_t life = 0;             ///< index of the life in ScenarioResult::lives
   std::vector<WrongKey> keys = {};  ///< by key in natural order, then by code
   std::uint64_t left_out = 0;       ///< number of further ones, which are not listed
 };

@@ -47,7 +47,7 @@ Cells cells_of(const RankResult& rank) {
 std::string mark_of(const RankResult& rank, const ScenarioResult& result) {
   if (!result.failure || result.failure->rank != rank.rank) return "";
   const auto life = result.failure->life;
-  const bool earlier = life && *life + 1 < result.incarnations.size();
+  const bool earlier = life && *life + 1 < result.lives.size();
   return "  <- " + (result.code.empty() ? name_of(result.verdict) : result.code) +
          (earlier ? " in life " + std::to_string(*life) : "");
 }

@@ -24,7 +24,7 @@ enum class Verdict : std::uint8_t { kPass, kFail, kInconclusive, kNotRun };
 /// "pass", "fail", "inconclusive" and "not_run".
 Words words_of(Verdict verdict);
 
-/// The outcome of a life (incarnation): it ran without a load, it continued after a load, it fell
+/// The outcome of a life (life): it ran without a load, it continued after a load, it fell
 /// back to another checkpoint, its load was refused, a planned fault ended it, or an error ended
 /// it.
 enum class LifeOutcome : std::uint8_t { kRan, kContinued, kFellBack, kRefused, kCutShort, kFailed };
@@ -54,7 +54,7 @@ struct RankResult {
   std::vector<std::string> dtype_mismatches;
 };
 
-struct Incarnation {
+struct Life {
   std::string layout;
   LifeOutcome outcome = LifeOutcome::kRan;
   std::string code = {};  ///< code that ended the life, if it was refused or failed
@@ -101,7 +101,7 @@ struct BoundBytes {
 /// A checkpoint that a life saved, and what became of it.
 struct Generation {
   std::int64_t step = 0;
-  std::size_t life = 0;  ///< index in ScenarioResult::incarnations
+  std::size_t life = 0;  ///< index in ScenarioResult::lives
   /// kept: it is in the store after the last life. pruned: retention removed it. replaced: a later
   /// save of the same step took its place. damaged: the scenario or a lying store damaged or
   /// removed it. unfinished: its save did not end well, and the tracker does not name what it left.
@@ -143,7 +143,7 @@ struct ScenarioResult {
   /// Empty if the report was made by an old version whose operations did not declare bounds.
   std::optional<BoundBytes> bound_bytes = {};
   std::vector<RankResult> ranks;
-  std::vector<Incarnation> incarnations;
+  std::vector<Life> lives;
   std::uint64_t replans = 0;
   std::string diagnosis;
   std::string content_digest;
@@ -307,7 +307,7 @@ void put_values(const FirstDifference& first, Failure& failure);
 /// Makes `failure` agree with the verdict. If the scenario did not pass and nothing more is known,
 /// takes the failure from the code, the reason and the first difference. Removes it on a pass.
 void restate_failure(ScenarioResult& result);
-/// Returns the results of the ranks of the last incarnation as a table. Ranks with equal results
+/// Returns the results of the ranks of the last life as a table. Ranks with equal results
 /// share a line; the rank with the failure has its own.
 std::string to_rank_table(const ScenarioResult& result);
 /// Returns the report as a table for a terminal of `columns` columns.

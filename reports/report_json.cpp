@@ -99,7 +99,7 @@ void bind(Slot& slot, RankResult& rank) {
   slot.field("dtype_mismatches", rank.dtype_mismatches);
 }
 
-void bind(Slot& slot, Incarnation& life) {
+void bind(Slot& slot, Life& life) {
   slot.field("layout", life.layout);
   slot.field("outcome", life.outcome);
   slot.field("code", life.code);
@@ -273,7 +273,7 @@ void bind(Slot& slot, ScenarioResult& result) {
   slot.field("peak_bytes", result.peak_bytes);
   slot.rare_field("bound_bytes", result.bound_bytes);
   slot.field("ranks", result.ranks);
-  slot.field("incarnations", result.incarnations);
+  slot.field("incarnations", result.lives);
   slot.field("replans", result.replans);
   slot.field("diagnosis", result.diagnosis);
   slot.field("content_digest", result.content_digest);

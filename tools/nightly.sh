@@ -27,7 +27,7 @@ readonly week_steps=(
 # No step runs longer than these seconds after the start. The gate does, which takes a second.
 readonly night_seconds=6600 week_seconds=9000
 readonly explore_minutes=20
-readonly teeth_least=95  # percent of the machine-made mutants that are not known to be equivalent
+readonly mutation_least=95  # percent of the machine-made mutants that are not known to be equivalent
 
 readonly not_run=3  # exit code: nothing failed, and something was not run or not decided
 night_program=build/release/reprise
@@ -101,8 +101,8 @@ stage_night_explore() {
 # A run that is resumed after tests were added runs the survivors alone.
 stage_night_machine() {
   local again=()
-  ((!night_resumed)) || [[ ! -f "$night_report/teeth.json" ]] || again=(--again "$night_report/teeth.json")
-  verb_teeth "${again[@]}" --seconds $((4800 * night_slow)) --least "$teeth_least" --out "$night_report/teeth.json"
+  ((!night_resumed)) || [[ ! -f "$night_report/mutation.json" ]] || again=(--again "$night_report/mutation.json")
+  verb_mutation "${again[@]}" --seconds $((4800 * night_slow)) --least "$mutation_least" --out "$night_report/mutation.json"
 }
 stage_night_releases() { build release reprise && interop_releases; }
 stage_night_pythons() { interop_python_matrix; }
@@ -252,7 +252,7 @@ night_publish() {
       cp "$night_report/matrix.md" "$folder/matrix.md" || return 1
       cp "$night_report/sim/report.html" "$folder/report.html" || return 1
       ;;
-    weekly) cp "$night_report/teeth.json" "$folder/teeth.json" || return 1 ;;
+    weekly) cp "$night_report/mutation.json" "$folder/mutation.json" || return 1 ;;
   esac
   say "wrote $folder/$kind.md, $folder/$kind.json and what belongs to them"
 }
@@ -307,7 +307,7 @@ verb_nightly() {
   # What an earlier night showed is no evidence of this one.
   if ((${#names[@]} == 0 && !night_resumed)); then
     rm -f "$night_report"/{sim,mpi,matrix}/{report.json,junit.xml,report.html,summary.md} \
-      "$night_report"/{gate.txt,steps.txt,matrix.md,teeth.json} "$night_report"/sim/explored-*.yaml
+      "$night_report"/{gate.txt,steps.txt,matrix.md,mutation.json} "$night_report"/sim/explored-*.yaml
     rm -rf "$night_report"/{found,passed}/*
   fi
   begin_results

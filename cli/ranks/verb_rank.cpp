@@ -15,7 +15,7 @@ class RankVerb final : public Verb {
     options.text(lane_, "--lane", "mpi|gpu", "lane of the rank")
         .number(ranks_, "--ranks", 1, "number of ranks")
         .text(task_.scenario, "--scenario", "FILE", "the scenario")
-        .number(incarnation_, "--incarnation", 0, "number of the incarnation")
+        .number(life_, "--life", 0, "number of the life")
         .text(task_.store, "--store", "DIR", "directory of the checkpoints")
         .text(task_.records, "--records", "DIR", "directory of the record")
         .text(task_.mutant, "--mutant", "NAME", "a historical defect")
@@ -26,7 +26,7 @@ class RankVerb final : public Verb {
   ExitCode run(const Console& console) override {
     task_.lane = driver::lane_named(lane_);
     task_.world = static_cast<std::int32_t>(ranks_);
-    task_.incarnation = static_cast<std::uint64_t>(incarnation_);
+    task_.life = static_cast<std::uint64_t>(life_);
     return driver::run_process_rank(task_, console.launched_as) == 0 ? ExitCode::kPass
                                                                      : ExitCode::kFail;
   }
@@ -35,7 +35,7 @@ class RankVerb final : public Verb {
   driver::RankTask task_;
   std::string lane_ = "mpi";
   std::int64_t ranks_ = 1;
-  std::int64_t incarnation_ = 0;
+  std::int64_t life_ = 0;
 };
 
 }  // namespace

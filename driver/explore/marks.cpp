@@ -102,7 +102,7 @@ std::string before_first(const std::string& text, std::string_view ends) {
 }
 
 /// The first rank that writes each item of a save: its main copy.
-std::map<std::string, std::int32_t> writers_of(const IncarnationRecord& life) {
+std::map<std::string, std::int32_t> writers_of(const LifeRecord& life) {
   std::map<std::string, std::int32_t> writers;
   for (const auto& rank : life.ranks) {
     if (rank.audits.empty()) continue;
@@ -153,23 +153,23 @@ class Marker {
     if (*loaded->outcome == Outcome::kContinued) reach("load: continued");
     if (!save->certain) reach("load: took the checkpoint of a save that was cut short");
     if (*loaded->outcome == Outcome::kFellBack) {
-      reach(save->incarnation + 1 == at_.life ? "load: fell back within the life before"
-                                              : "load: fell back to an earlier life");
+      reach(save->life + 1 == at_.life ? "load: fell back within the life before"
+                                       : "load: fell back to an earlier life");
     }
-    mark_boxes(at_.scenario.incarnations[save->incarnation].layout);
+    mark_boxes(at_.scenario.lives[save->life].layout);
   }
 
   /// Returns the last save of that step by an earlier life.
   const SavePoint* newest_save_of(std::int64_t step) const {
     const SavePoint* found = nullptr;
     for (const auto& save : at_.past.saves) {
-      if (save.step.value == step && save.incarnation < at_.life) found = &save;
+      if (save.step.value == step && save.life < at_.life) found = &save;
     }
     return found;
   }
 
   void mark_boxes(const sim::Layout& stored) {
-    const sim::Layout& own = at_.scenario.incarnations[at_.life].layout;
+    const sim::Layout& own = at_.scenario.lives[at_.life].layout;
     reach(boxes_mark("tp", relation_of(stored.tp, own.tp)));
     reach(boxes_mark("dp", relation_of(stored.dp, own.dp)));
     if (!(stored == own)) reach("plan: other layout than the checkpoint's");
@@ -244,7 +244,7 @@ class Marker {
   }
 
   const MarkEvidence& at_;
-  const IncarnationRecord& life_;
+  const LifeRecord& life_;
   std::set<std::string> reached_;
 };
 

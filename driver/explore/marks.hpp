@@ -34,9 +34,9 @@ StoreView view_of(Store& store);
 struct MarkEvidence {
   const Scenario& scenario;
   std::size_t life;
-  std::span<const IncarnationRecord> lives;  ///< all that ran
-  std::span<const StoreView> stores;         ///< after each of them
-  const Past& past;                          ///< after the last of them
+  std::span<const LifeRecord> lives;  ///< all that ran
+  std::span<const StoreView> stores;  ///< after each of them
+  const Past& past;                   ///< after the last of them
 };
 /// Returns the names of the marks that this life reached, each one of all_marks().
 std::vector<std::string> marks_of(const MarkEvidence& evidence);

@@ -67,7 +67,7 @@ Scenario job_of(std::uint64_t seed) {
   return scenario;
 }
 
-std::int32_t any_rank(Stream& random, const IncarnationPlan& plan) {
+std::int32_t any_rank(Stream& random, const LifePlan& plan) {
   return static_cast<std::int32_t>(random.below(static_cast<std::uint64_t>(plan.world_size())));
 }
 
@@ -89,7 +89,7 @@ void draw_step(Stream& random, FaultAction& crash) {
 }
 
 FaultAction crash_in(Stream& random, std::span<const std::string_view> phases,
-                     const IncarnationPlan& plan) {
+                     const LifePlan& plan) {
   FaultAction crash;
   crash.rank = any_rank(random, plan);
   crash.moment = one_of(random, kMoments);
@@ -104,7 +104,7 @@ FaultAction crash_in(Stream& random, std::span<const std::string_view> phases,
   return crash;
 }
 
-FaultAction store_fault(Stream& random, FaultKind kind, const IncarnationPlan& plan) {
+FaultAction store_fault(Stream& random, FaultKind kind, const LifePlan& plan) {
   FaultAction fault;
   fault.kind = kind;
   fault.rank = any_rank(random, plan);
@@ -121,7 +121,7 @@ FaultAction store_fault(Stream& random, FaultKind kind, const IncarnationPlan& p
 }
 
 /// Adds a fault of the load at the start of the life.
-void add_load_fault(Stream& random, bool lies, IncarnationPlan& plan) {
+void add_load_fault(Stream& random, bool lies, LifePlan& plan) {
   FaultAction fault = crash_in(random, phases_of_load(), plan);
   if (lies && chance(random, 2)) {
     constexpr std::array kReads = {FaultKind::kReadError, FaultKind::kFlipRead};
@@ -133,7 +133,7 @@ void add_load_fault(Stream& random, bool lies, IncarnationPlan& plan) {
 }
 
 /// Lets every save of the life fail.
-void let_saves_fail(IncarnationPlan& plan) {
+void let_saves_fail(LifePlan& plan) {
   for (auto& action : plan.actions) {
     if (auto* save = std::get_if<SaveAction>(&action)) save->fails.how = Failing::How::kMaybe;
   }
@@ -141,9 +141,9 @@ void let_saves_fail(IncarnationPlan& plan) {
 
 /// Adds a fault before a save, mostly the last one, and lets that save fail. Half of the lives save
 /// once more after that.
-void add_save_fault(Stream& random, const Scenario& scenario, IncarnationPlan& plan) {
+void add_save_fault(Stream& random, const Scenario& scenario, LifePlan& plan) {
   const bool lies = may_be_lied_to(scenario);
-  const bool has_checkpoint = !scenario.incarnations.empty();
+  const bool has_checkpoint = !scenario.lives.empty();
   FaultAction fault = crash_in(random, phases_of_save(), plan);
   const std::uint64_t drawn = random.below(lies ? 3 : 2);
   if (drawn == 1) fault = store_fault(random, one_of(random, kHonestFaults), plan);
@@ -173,13 +173,12 @@ bool may_be_damaged(const Scenario& scenario) {
     const auto* fault = std::get_if<FaultAction>(&action);
     return fault != nullptr && std::count(kLies.begin(), kLies.end(), fault->kind) > 0;
   };
-  return std::any_of(scenario.incarnations.begin(), scenario.incarnations.end(),
-                     [&](const IncarnationPlan& plan) {
-                       return std::any_of(plan.actions.begin(), plan.actions.end(), damages);
-                     });
+  return std::any_of(scenario.lives.begin(), scenario.lives.end(), [&](const LifePlan& plan) {
+    return std::any_of(plan.actions.begin(), plan.actions.end(), damages);
+  });
 }
 
-void add_damage(Stream& random, IncarnationPlan& plan) {
+void add_damage(Stream& random, LifePlan& plan) {
   constexpr std::array kDamaged = {sim::FileKind::kMetadata, sim::FileKind::kCommon,
                                    sim::FileKind::kCheckpoint};
   DamageAction damage;
@@ -196,14 +195,14 @@ std::optional<std::size_t> rerun_life(const Scenario& scenario) {
 }
 
 /// Ends the life with a fault checkpoint, because results are wrong on one device.
-void add_bad_result(Stream& random, IncarnationPlan& plan) {
+void add_bad_result(Stream& random, LifePlan& plan) {
   BadResultAction bad;
   bad.kind = sim::ResultFault::kPersistentError;
   bad.ranks = {any_rank(random, plan)};
   plan.actions.insert(plan.actions.end(), {TrainAction{1}, bad, ExitAction{16, true}});
 }
 
-void add_steps(Stream& random, IncarnationPlan& plan) {
+void add_steps(Stream& random, LifePlan& plan) {
   plan.actions.emplace_back(TrainAction{number(random, 1, 2)});
   plan.actions.emplace_back(SaveAction{});
   if (chance(random, 2)) plan.actions.emplace_back(TrainAction{1});
@@ -211,7 +210,7 @@ void add_steps(Stream& random, IncarnationPlan& plan) {
 }
 
 /// Gives the life other layouts than the one before it in half of the cases.
-void draw_layout(Stream& random, const std::string& model, bool first, IncarnationPlan& plan) {
+void draw_layout(Stream& random, const std::string& model, bool first, LifePlan& plan) {
   if (first || chance(random, 2)) {
     const CaseLimits limits{.world_max = kWorldMax};
     plan.layout = random_layout(random, model, random_world(random, limits));
@@ -221,10 +220,10 @@ void draw_layout(Stream& random, const std::string& model, bool first, Incarnati
   forget_buckets(plan);
 }
 
-IncarnationPlan life_of(Stream random, const Scenario& scenario, std::size_t number) {
+LifePlan life_of(Stream random, const Scenario& scenario, std::size_t number) {
   const bool first = number == 0;
-  IncarnationPlan plan;
-  if (!first) plan = scenario.incarnations.back();
+  LifePlan plan;
+  if (!first) plan = scenario.lives.back();
   plan.actions.clear();
   const auto rerun = rerun_life(scenario);
   plan.other_device = rerun && number == *rerun + 1;
@@ -261,7 +260,7 @@ IncarnationPlan life_of(Stream random, const Scenario& scenario, std::size_t num
 }
 
 std::string outcome_text(const Scenario& scenario, std::size_t number,
-                         std::span<const IncarnationRecord> lives) {
+                         std::span<const LifeRecord> lives) {
   return number < lives.size() ? reports::name_of(end_of(scenario, number, lives[number]).outcome)
                                : "none";
 }
@@ -270,7 +269,7 @@ std::string outcome_text(const Scenario& scenario, std::size_t number,
 /// life ended, and how the next one went. For a life that was cut short: the states of the
 /// protocols (properties/protocol.hpp) in which its ranks were, each once.
 std::vector<std::string> tuples_of(const Scenario& scenario, std::size_t number,
-                                   std::span<const IncarnationRecord> lives) {
+                                   std::span<const LifeRecord> lives) {
   std::vector<std::string> tuples;
   for (const auto& rank : lives[number].ranks) {
     for (const auto& fault : rank.faults) {
@@ -308,11 +307,11 @@ Scenario scenario_of(const Recipe& recipe) {
   Scenario scenario = job_of(recipe.seed);
   for (std::size_t i = 0; i < kTimelineLives; ++i) {
     const Stream random = Stream(recipe.seed_of_life(i)).split("life").split(i);
-    scenario.incarnations.push_back(life_of(random, scenario, i));
+    scenario.lives.push_back(life_of(random, scenario, i));
   }
-  scenario.optimizer_sharding = scenario.incarnations.front().optimizer_sharding;
+  scenario.optimizer_sharding = scenario.lives.front().optimizer_sharding;
   scenario.expect.every_rank_owns =
-      std::all_of(scenario.incarnations.begin() + 1, scenario.incarnations.end(),
+      std::all_of(scenario.lives.begin() + 1, scenario.lives.end(),
                   [&](const auto& plan) { return every_rank_owns(plan, scenario.model); });
   return scenario;
 }
@@ -329,11 +328,11 @@ namespace {
 void run_lives_of(const Scenario& scenario, const LaneOptions& options, TimelineResult& seen) {
   const auto lane = make_sim_lane(scenario, options);
   const sim::Policies policies = policies_of(options);
-  std::vector<IncarnationRecord> lives;
+  std::vector<LifeRecord> lives;
   std::vector<StoreView> stores;
   Past past;
   bool asked = false;
-  for (std::size_t i = 0; i < scenario.incarnations.size(); ++i) {
+  for (std::size_t i = 0; i < scenario.lives.size(); ++i) {
     lives.push_back(lane->run(i, past));
     asked = asked || lives.back().asked > 0;
     stores.push_back(view_of(lane->store()));

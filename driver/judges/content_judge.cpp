@@ -88,7 +88,7 @@ struct WholeSave {
   std::set<std::string> padded;
 };
 
-WholeSave save_of(const IncarnationRecord& life, std::size_t number) {
+WholeSave save_of(const LifeRecord& life, std::size_t number) {
   WholeSave whole;
   for (const auto& rank : life.ranks) {
     if (number >= rank.saves.size()) continue;
@@ -101,14 +101,14 @@ WholeSave save_of(const IncarnationRecord& life, std::size_t number) {
   return whole;
 }
 
-std::size_t saves_in(const IncarnationRecord& life) {
+std::size_t saves_in(const LifeRecord& life) {
   std::size_t saves = 0;
   for (const auto& rank : life.ranks) saves = std::max(saves, rank.saves.size());
   return saves;
 }
 
 /// True if a later save of the same step replaced save `number`.
-bool is_replaced(const IncarnationRecord& life, std::size_t number) {
+bool is_replaced(const LifeRecord& life, std::size_t number) {
   for (std::size_t later = number + 1; later < saves_in(life); ++later) {
     if (save_of(life, later).step == save_of(life, number).step) return true;
   }
@@ -131,7 +131,7 @@ void compare(Stored& stored, const AuditPage& page, const WholeSave& save, Rulin
 
 }  // namespace
 
-Rulings judge_contents(Store& store, const IncarnationRecord& life) {
+Rulings judge_contents(Store& store, const LifeRecord& life) {
   Rulings rulings;
   if (was_lied_to(life)) return rulings;
   for (std::size_t number = 0; number < saves_in(life); ++number) {

@@ -15,6 +15,6 @@ namespace reprise::driver {
 ///
 /// Skips saves that a later save replaced, saves of a life in which the store lied, padded tensors
 /// (their padding is undefined), and items that can't be read (judge_store reports them).
-Rulings judge_contents(Store& store, const IncarnationRecord& life);
+Rulings judge_contents(Store& store, const LifeRecord& life);
 
 }  // namespace reprise::driver

@@ -50,7 +50,7 @@ std::string coordinates_in(const sim::Layout& layout, const std::vector<GlobalRa
 }
 
 /// Returns the step of all saves or all loads of the life; nothing if there are several.
-std::optional<std::int64_t> only_step(const IncarnationRecord& life, std::string_view phase) {
+std::optional<std::int64_t> only_step(const LifeRecord& life, std::string_view phase) {
   std::set<std::int64_t> steps;
   for (const auto& rank : life.ranks) {
     for (const auto& save : rank.saves) {
@@ -137,7 +137,7 @@ class Follows {
 };
 
 /// Adds the errors by which ranks of the life ended. A planned death follows from nothing else.
-void add_ends(std::size_t number, const IncarnationRecord& life, Follows& follows) {
+void add_ends(std::size_t number, const LifeRecord& life, Follows& follows) {
   for (const auto& rank : life.ranks) {
     if (rank.ending == Ending::kReturned || died_as_planned(rank)) continue;
     follows.add(number, rank.result.rank, rank.code.value_or(Code::kInternal), rank.message);
@@ -145,13 +145,13 @@ void add_ends(std::size_t number, const IncarnationRecord& life, Follows& follow
 }
 
 /// Adds the end of a later life if the scenario does not allow it.
-void add_unplanned_end(const Scenario& scenario, std::size_t number, const IncarnationRecord& life,
+void add_unplanned_end(const Scenario& scenario, std::size_t number, const LifeRecord& life,
                        Follows& follows) {
   const Judgement ended = unplanned_end_of(scenario, number, life);
   if (ended.code) follows.add(number, ended.rank, *ended.code, ended.reason);
 }
 
-void add_rulings(std::size_t number, const IncarnationRecord& life, Follows& follows) {
+void add_rulings(std::size_t number, const LifeRecord& life, Follows& follows) {
   for (const auto& rank : life.ranks) {
     for (const auto& ruling : rank.rulings) {
       follows.add(number, rank.result.rank, ruling.code, ruling.text);
@@ -163,7 +163,7 @@ void add_rulings(std::size_t number, const IncarnationRecord& life, Follows& fol
 }
 
 /// Returns what judges found about keys of single ranks in the life.
-reports::WrongKeys wrong_keys_in(std::size_t number, const IncarnationRecord& life) {
+reports::WrongKeys wrong_keys_in(std::size_t number, const LifeRecord& life) {
   std::map<std::pair<std::string, std::string>, std::set<std::int32_t>> found;
   const auto add = [&found](const RulingText& ruling, std::int32_t rank) {
     if (!ruling.key.empty()) found[{ruling.key, std::string(name_of(ruling.code))}].insert(rank);
@@ -187,7 +187,7 @@ reports::WrongKeys wrong_keys_in(std::size_t number, const IncarnationRecord& li
 }
 
 /// Returns the wrong keys of the first life that has any, from the life `first` on.
-std::optional<reports::WrongKeys> wrong_keys_of(std::span<const IncarnationRecord> lives,
+std::optional<reports::WrongKeys> wrong_keys_of(std::span<const LifeRecord> lives,
                                                 std::size_t first) {
   for (std::size_t i = first; i < lives.size(); ++i) {
     auto wrong = wrong_keys_in(i, lives[i]);
@@ -230,7 +230,7 @@ std::string coordinates_of(const std::vector<sim::ModuleConfig>& modules, std::i
   return text;
 }
 
-std::vector<RulingText> rulings_on_all(const IncarnationRecord& life) {
+std::vector<RulingText> rulings_on_all(const LifeRecord& life) {
   std::vector<RulingText> all;
   for (const auto& [phase, rulings] : judge_phases(life)) {
     for (const auto& ruling : rulings) {
@@ -249,7 +249,7 @@ std::string values_text(const reports::FirstDifference& first) {
          ", which comes from " + first.comes_from;
 }
 
-reports::Failure failure_of(const Scenario& scenario, std::span<const IncarnationRecord> lives,
+reports::Failure failure_of(const Scenario& scenario, std::span<const LifeRecord> lives,
                             const Judgement& found, const FoundDifference& first) {
   reports::Failure failure{.cause = found.reason,
                            .life = found.life,
@@ -262,10 +262,9 @@ reports::Failure failure_of(const Scenario& scenario, std::span<const Incarnatio
   Follows follows(found);
   if (!shows_values && first.difference) follows.add(first);
   if (found.life) {
-    const IncarnationRecord& life = lives[*found.life];
+    const LifeRecord& life = lives[*found.life];
     failure.layout = life.layout;
-    const bool is_job =
-        *found.life < scenario.incarnations.size() && !scenario.incarnations[*found.life].command;
+    const bool is_job = *found.life < scenario.lives.size() && !scenario.lives[*found.life].command;
     if (failure.rank && is_job) {
       failure.coordinates = coordinates_of(modules_of(scenario, *found.life), *failure.rank);
     }

@@ -25,7 +25,7 @@ std::string coordinates_of(const std::vector<sim::ModuleConfig>& modules, std::i
 
 /// Returns the rulings that concern all ranks of a life together: those of judge_life, and those on
 /// the store and the life's processes.
-std::vector<RulingText> rulings_on_all(const IncarnationRecord& life);
+std::vector<RulingText> rulings_on_all(const LifeRecord& life);
 
 /// Returns the values of a first difference as text: "w[0, 7] saved 1, loaded 2, which is rank
 /// 1's".
@@ -33,7 +33,7 @@ std::string values_text(const reports::FirstDifference& first);
 
 /// Returns the failure with the cause `found`. Everything else that the ranks of this life and of
 /// later ones found is a consequence.
-reports::Failure failure_of(const Scenario& scenario, std::span<const IncarnationRecord> lives,
+reports::Failure failure_of(const Scenario& scenario, std::span<const LifeRecord> lives,
                             const Judgement& found, const FoundDifference& first);
 
 }  // namespace reprise::driver

@@ -12,7 +12,7 @@ bool contains(const std::vector<std::int64_t>& steps, Step step) {
 }
 
 /// Returns the steps that the life loaded, in order.
-std::vector<std::int64_t> loaded_steps(const IncarnationRecord& life) {
+std::vector<std::int64_t> loaded_steps(const LifeRecord& life) {
   std::vector<std::int64_t> steps;
   for (const auto& rank : life.ranks) {
     for (std::size_t i = steps.size(); i < rank.loads.size(); ++i) {
@@ -25,7 +25,7 @@ std::vector<std::int64_t> loaded_steps(const IncarnationRecord& life) {
 /// Follows the checkpoints from life to life.
 class Generations {
  public:
-  explicit Generations(std::span<const IncarnationRecord> lives) : lives_(lives) {
+  explicit Generations(std::span<const LifeRecord> lives) : lives_(lives) {
     for (const auto& life : lives) {
       if (life.stored_after) stored_ = &*life.stored_after;
     }
@@ -44,7 +44,7 @@ class Generations {
     const std::size_t earlier = past_.saves.size();
     add_life(lives_[number], past_);
     for (std::size_t i = earlier; i < past_.saves.size(); ++i) {
-      past_.saves[i].incarnation = number;
+      past_.saves[i].life = number;
       found_.push_back({.step = past_.saves[i].step.value, .life = number});
     }
     for (std::size_t i = 0; i < loads.size(); ++i) {
@@ -82,7 +82,7 @@ class Generations {
   bool was_there(std::size_t i) const {
     const SavePoint& save = past_.saves[i];
     if (save.certain) return true;
-    const auto& life = lives_[save.incarnation];
+    const auto& life = lives_[save.life];
     if (life.tracked_after && *life.tracked_after < save.step.value) return false;
     const auto& after = life.stored_after;
     const bool first = std::none_of(past_.saves.data(), &save, [&save](const SavePoint& before) {
@@ -103,7 +103,7 @@ class Generations {
     const SavePoint& save = past_.saves[i];
     if (!was_there(i)) return save.damaged ? "damaged" : "unfinished";
     if (has_heir(i, past_.saves.size())) return "replaced";
-    const auto from = lives_.subspan(save.incarnation);
+    const auto from = lives_.subspan(save.life);
     const bool damaged = std::any_of(from.begin(), from.end(), [&save](const auto& life) {
       return contains(life.damaged_after, save.step);
     });
@@ -111,7 +111,7 @@ class Generations {
     return contains(*stored_, save.step) ? "kept" : "pruned";
   }
 
-  std::span<const IncarnationRecord> lives_;
+  std::span<const LifeRecord> lives_;
   const std::vector<std::int64_t>* stored_ = nullptr;  ///< after the last life that was looked at
   Past past_;
   std::vector<reports::Generation> found_;  ///< one per save
@@ -119,7 +119,7 @@ class Generations {
 
 }  // namespace
 
-std::vector<reports::Generation> generations_of(std::span<const IncarnationRecord> lives) {
+std::vector<reports::Generation> generations_of(std::span<const LifeRecord> lives) {
   return Generations(lives).all();
 }
 

@@ -14,6 +14,6 @@ namespace reprise::driver {
 ///
 /// A checkpoint counts as skipped by a life if the life began with the load of an older one. A load
 /// of a release or of another run's checkpoint skips none.
-std::vector<reports::Generation> generations_of(std::span<const IncarnationRecord> lives);
+std::vector<reports::Generation> generations_of(std::span<const LifeRecord> lives);
 
 }  // namespace reprise::driver

@@ -56,7 +56,7 @@ void take_place(const std::string& message, Judgement& found) {
 
 /// Returns the worst ending of any rank. From worst to mildest: a defect of our own code, a hang, a
 /// lost rank, an error, an error that only reports the end of another rank.
-Judgement ending_of(const IncarnationRecord& life) {
+Judgement ending_of(const LifeRecord& life) {
   for (const bool echo : {false, true}) {
     for (const Ending ending : {Ending::kDefect, Ending::kHung, Ending::kLost, Ending::kFailed}) {
       for (const auto& rank : life.ranks) {
@@ -71,7 +71,7 @@ Judgement ending_of(const IncarnationRecord& life) {
 }
 
 /// Checks that every rank refused the load with this code and with a message that contains `says`.
-Judgement refusal_of(const IncarnationRecord& life, Code code, const std::string& says) {
+Judgement refusal_of(const LifeRecord& life, Code code, const std::string& says) {
   for (const auto& rank : life.ranks) {
     const std::string wanted =
         rank_text(rank) + " should have refused with " + std::string(name_of(code));
@@ -89,25 +89,24 @@ Judgement refusal_of(const IncarnationRecord& life, Code code, const std::string
 }
 
 bool is_last(const Scenario& scenario, std::size_t number) {
-  return number + 1 == scenario.incarnations.size();
+  return number + 1 == scenario.lives.size();
 }
 
 /// Returns the code with which this life's load must be refused; nothing if it must not be refused.
 std::optional<Code> refusal_planned(const Scenario& scenario, std::size_t number) {
-  const auto& fails = scenario.incarnations[number].fails;
+  const auto& fails = scenario.lives[number].fails;
   return fails || !is_last(scenario, number) ? fails : scenario.expect.refusal;
 }
 
 /// Returns the text that each rank's message must contain if this life's load is refused.
 const std::string& refusal_says(const Scenario& scenario, std::size_t number) {
-  const IncarnationPlan& plan = scenario.incarnations[number];
+  const LifePlan& plan = scenario.lives[number];
   return plan.fails ? plan.fails_says : scenario.expect.refusal_says;
 }
 
 /// True if all ranks refused the load at the start of the life with the same named error, and the
 /// scenario allows that.
-bool refused_as_allowed(const Scenario& scenario, std::size_t number,
-                        const IncarnationRecord& life) {
+bool refused_as_allowed(const Scenario& scenario, std::size_t number, const LifeRecord& life) {
   const auto& outcomes = scenario.expect.outcomes;
   if (number == 0 || life.ranks.empty()) return false;
   if (std::find(outcomes.begin(), outcomes.end(), Outcome::kRefused) == outcomes.end()) {
@@ -137,7 +136,7 @@ std::optional<Code> code_after(sim::FaultKind kind) {
 
 /// True if a rank can end with this code because another rank died, or because of a further planned
 /// fault.
-bool follows_from_death(const IncarnationRecord& life, RulingCode code) {
+bool follows_from_death(const LifeRecord& life, RulingCode code) {
   if (code == Code::kPeerFailed || code == Code::kDeadline) return true;
   return std::any_of(life.ranks.begin(), life.ranks.end(), [code](const RankRecord& rank) {
     return std::any_of(rank.faults.begin(), rank.faults.end(), [code](const auto& fault) {
@@ -148,7 +147,7 @@ bool follows_from_death(const IncarnationRecord& life, RulingCode code) {
 
 /// Judges a life in which a rank died as planned. Every other rank must have finished normally, or
 /// ended with an error that follows from the death.
-Judgement death_of(const IncarnationRecord& life) {
+Judgement death_of(const LifeRecord& life) {
   for (const auto& rank : life.ranks) {
     if (rank.ending == Ending::kReturned) continue;
     if (rank.ending == Ending::kFailed && follows_from_death(life, code_of(rank))) continue;
@@ -159,15 +158,15 @@ Judgement death_of(const IncarnationRecord& life) {
   return {};
 }
 
-bool has_planned_death(const IncarnationRecord& life) {
+bool has_planned_death(const LifeRecord& life) {
   return std::any_of(life.ranks.begin(), life.ranks.end(), died_as_planned);
 }
 
-bool has_failed_peer(const IncarnationRecord& life) {
+bool has_failed_peer(const LifeRecord& life) {
   return std::any_of(life.ranks.begin(), life.ranks.end(), failed_its_peers);
 }
 
-bool has_fired(const IncarnationRecord& life, sim::FaultKind kind) {
+bool has_fired(const LifeRecord& life, sim::FaultKind kind) {
   return std::any_of(life.ranks.begin(), life.ranks.end(), [kind](const RankRecord& rank) {
     return std::any_of(rank.faults.begin(), rank.faults.end(), [kind](const auto& fault) {
       return fault.fired && fault.spec.kind == kind;
@@ -178,7 +177,7 @@ bool has_fired(const IncarnationRecord& life, sim::FaultKind kind) {
 /// Judges a life in which a planned fault kept one rank out of a collective. Every rank must end
 /// with DEADLINE. PEER_FAILED is accepted from the rank that came too late. It is accepted from
 /// every rank if the fault made the collective call fail.
-Judgement failed_peer_of(const IncarnationRecord& life) {
+Judgement failed_peer_of(const LifeRecord& life) {
   const bool peer_failed = has_fired(life, sim::FaultKind::kFails);
   for (const auto& rank : life.ranks) {
     const bool named = rank.ending == Ending::kFailed &&
@@ -200,11 +199,11 @@ bool died_as_planned(const RankRecord& rank) {
   });
 }
 
-bool has_planned_end(const IncarnationRecord& life) {
+bool has_planned_end(const LifeRecord& life) {
   return has_planned_death(life) || has_failed_peer(life);
 }
 
-LifeEnd end_of(const Scenario& scenario, std::size_t number, const IncarnationRecord& life) {
+LifeEnd end_of(const Scenario& scenario, std::size_t number, const LifeRecord& life) {
   if (life.ranks.empty()) return {LifeOutcome::kFailed};
   if (has_planned_end(life)) return {LifeOutcome::kCutShort};
   const RankRecord& first = life.ranks.front();
@@ -216,8 +215,7 @@ LifeEnd end_of(const Scenario& scenario, std::size_t number, const IncarnationRe
   return {refused ? LifeOutcome::kRefused : LifeOutcome::kFailed, first.code};
 }
 
-Judgement unplanned_end_of(const Scenario& scenario, std::size_t number,
-                           const IncarnationRecord& life) {
+Judgement unplanned_end_of(const Scenario& scenario, std::size_t number, const LifeRecord& life) {
   if (has_planned_death(life)) return death_of(life);
   if (has_failed_peer(life)) return failed_peer_of(life);
   if (const auto code = refusal_planned(scenario, number)) {

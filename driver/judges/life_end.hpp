@@ -12,17 +12,16 @@ namespace reprise::driver {
 bool died_as_planned(const RankRecord& rank);
 
 /// True if a planned fault ended the life of a rank, or kept a rank out of a collective.
-bool has_planned_end(const IncarnationRecord& life);
+bool has_planned_end(const LifeRecord& life);
 
 /// The outcome of a life, and the error code if all ranks ended with the same one.
 struct LifeEnd {
   reports::LifeOutcome outcome = reports::LifeOutcome::kFailed;
   std::optional<RulingCode> code = {};
 };
-LifeEnd end_of(const Scenario& scenario, std::size_t number, const IncarnationRecord& life);
+LifeEnd end_of(const Scenario& scenario, std::size_t number, const LifeRecord& life);
 
 /// Returns what is wrong with the end of the life; nothing if the scenario allows it.
-Judgement unplanned_end_of(const Scenario& scenario, std::size_t number,
-                           const IncarnationRecord& life);
+Judgement unplanned_end_of(const Scenario& scenario, std::size_t number, const LifeRecord& life);
 
 }  // namespace reprise::driver

@@ -16,7 +16,7 @@ void sort_unique(Inventory& keys) {
 
 /// Returns item number `i` of `list` for each rank whose list is long enough.
 template <class Item>
-std::vector<Item> each_ranks(const IncarnationRecord& life, std::vector<Item> RankRecord::*list,
+std::vector<Item> each_ranks(const LifeRecord& life, std::vector<Item> RankRecord::*list,
                              std::size_t i) {
   std::vector<Item> items;
   for (const auto& rank : life.ranks) {
@@ -25,7 +25,7 @@ std::vector<Item> each_ranks(const IncarnationRecord& life, std::vector<Item> Ra
   return items;
 }
 
-Rulings judge_saves(const IncarnationRecord& life) {
+Rulings judge_saves(const LifeRecord& life) {
   Rulings rulings;
   for (std::size_t i = 0;; ++i) {
     const auto pages = each_ranks(life, &RankRecord::audits, i);
@@ -51,7 +51,7 @@ void judge_generation(const std::vector<LoadEvidence>& loads, Rulings& rulings) 
 
 /// Checks that each checkpoint has exactly the keys that the ranks held when they saved it. A
 /// reused plan that was made for another state would silently omit keys.
-Rulings judge_plans(const IncarnationRecord& life) {
+Rulings judge_plans(const LifeRecord& life) {
   Rulings rulings;
   for (std::size_t i = 0;; ++i) {
     const auto saves = each_ranks(life, &RankRecord::saves, i);
@@ -81,7 +81,7 @@ Rulings judge_plans(const IncarnationRecord& life) {
 }
 
 /// Checks that a save ended in the same way on all ranks that were alive at its end.
-Rulings judge_endings(const IncarnationRecord& life) {
+Rulings judge_endings(const LifeRecord& life) {
   Rulings rulings;
   for (std::size_t i = 0;; ++i) {
     const auto saves = each_ranks(life, &RankRecord::saves, i);
@@ -103,7 +103,7 @@ Rulings judge_endings(const IncarnationRecord& life) {
 }
 
 /// Checks that every save that a job began was committed before the job exited.
-Rulings judge_unended(const IncarnationRecord& life) {
+Rulings judge_unended(const LifeRecord& life) {
   Rulings rulings;
   for (const auto& rank : life.ranks) {
     if (rank.ending != Ending::kReturned) continue;
@@ -135,7 +135,7 @@ void judge_reads(const std::vector<LoadEvidence>& loads, Rulings& rulings) {
                      {}});
 }
 
-Rulings judge_loads(const IncarnationRecord& life) {
+Rulings judge_loads(const LifeRecord& life) {
   Rulings rulings;
   for (std::size_t i = 0;; ++i) {
     const auto loads = each_ranks(life, &RankRecord::loads, i);
@@ -165,7 +165,7 @@ Rulings judge_loads(const IncarnationRecord& life) {
 
 /// Reports tensors of the uninterrupted job that no rank of this life has. A single rank can't tell
 /// whether another rank has them.
-Rulings judge_absent(const IncarnationRecord& life) {
+Rulings judge_absent(const LifeRecord& life) {
   if (life.ranks.empty()) return {};
   Inventory nowhere = life.ranks.front().absent;
   for (const auto& rank : life.ranks) {
@@ -185,7 +185,7 @@ Rulings judge_absent(const IncarnationRecord& life) {
 }
 
 /// True if a rank died. Its peers may notice its death at different points.
-bool has_dead(const IncarnationRecord& life) {
+bool has_dead(const LifeRecord& life) {
   return std::any_of(life.ranks.begin(), life.ranks.end(), [](const RankRecord& rank) {
     return rank.ending == Ending::kLost || rank.ending == Ending::kHung || failed_its_peers(rank);
   });
@@ -201,7 +201,7 @@ bool failed_its_peers(const RankRecord& rank) {
   });
 }
 
-std::vector<PhaseRulings> judge_phases(const IncarnationRecord& life) {
+std::vector<PhaseRulings> judge_phases(const LifeRecord& life) {
   Rulings of_saves = judge_saves(life);
   of_saves.append(judge_plans(life));
   if (!has_dead(life)) of_saves.append(judge_endings(life));
@@ -209,7 +209,7 @@ std::vector<PhaseRulings> judge_phases(const IncarnationRecord& life) {
   return {{"save", std::move(of_saves)}, {"load", judge_loads(life)}, {"", judge_absent(life)}};
 }
 
-Rulings judge_life(const IncarnationRecord& life) {
+Rulings judge_life(const LifeRecord& life) {
   Rulings rulings;
   for (auto& [phase, own] : judge_phases(life)) rulings.append(own);
   return rulings;

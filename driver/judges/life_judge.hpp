@@ -1,5 +1,5 @@
 #pragma once
-// Compares the records of all ranks of one incarnation with each other. Pure.
+// Compares the records of all ranks of one life with each other. Pure.
 
 #include <string_view>
 #include <vector>
@@ -20,7 +20,7 @@ namespace reprise::driver {
 ///   MIXED_GENERATION       ranks loaded different checkpoints
 ///   READ_TWICE             payload was read twice, though the scenario requires one read
 ///   VERDICT_DISAGREEMENT   ranks disagree on how a save ended
-Rulings judge_life(const IncarnationRecord& life);
+Rulings judge_life(const LifeRecord& life);
 
 /// Rulings on what the ranks did in a phase; see RankRecord::phase.
 struct PhaseRulings {
@@ -28,7 +28,7 @@ struct PhaseRulings {
   Rulings rulings;
 };
 /// Returns the rulings of judge_life in the same order, by phase.
-std::vector<PhaseRulings> judge_phases(const IncarnationRecord& life);
+std::vector<PhaseRulings> judge_phases(const LifeRecord& life);
 
 /// True if a planned fault kept this rank out of a collective: the call failed, or came after the
 /// deadline. This ends the life of the job.

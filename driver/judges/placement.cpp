@@ -23,11 +23,11 @@ struct CheckpointSides {
 };
 
 bool is_a_job(const Scenario& scenario, std::size_t life) {
-  return life < scenario.incarnations.size() && !scenario.incarnations[life].command;
+  return life < scenario.lives.size() && !scenario.lives[life].command;
 }
 
 /// Returns the step of the life's last load; nothing if it loaded nothing.
-std::optional<Step> loaded_step(const IncarnationRecord& life) {
+std::optional<Step> loaded_step(const LifeRecord& life) {
   for (const auto& rank : life.ranks) {
     if (!rank.loads.empty()) return Step{rank.loads.back().step};
   }
@@ -45,12 +45,12 @@ const SavePoint* source_of(const Past& past, std::optional<Step> loaded) {
   return newest < 0 ? nullptr : &past.saves[static_cast<std::size_t>(newest)];
 }
 
-CheckpointSides sides_of(const Scenario& scenario, std::span<const IncarnationRecord> lives,
+CheckpointSides sides_of(const Scenario& scenario, std::span<const LifeRecord> lives,
                          const WrongTensor& wrong) {
   const auto loaded = loaded_step(lives[wrong.life]);
   if (wrong.at_save || (wrong.life == 0 && !loaded)) {
     CheckpointSides sides{.saved = wrong.life, .step = {}, .loaded = {}};
-    for (auto next = wrong.life + 1; next < scenario.incarnations.size(); ++next) {
+    for (auto next = wrong.life + 1; next < scenario.lives.size(); ++next) {
       if (!sides.loaded && is_a_job(scenario, next)) sides.loaded = next;
     }
     return sides;
@@ -60,7 +60,7 @@ CheckpointSides sides_of(const Scenario& scenario, std::span<const IncarnationRe
   for (const auto& life : lives.first(before)) add_life(life, past);
   CheckpointSides sides{.saved = {}, .step = {}, .loaded = wrong.life};
   if (const SavePoint* source = source_of(past, loaded)) {
-    sides.saved = source->incarnation;
+    sides.saved = source->life;
     sides.step = source->step;
   }
   return sides;
@@ -68,8 +68,7 @@ CheckpointSides sides_of(const Scenario& scenario, std::span<const IncarnationRe
 
 /// Returns the boxes that the ranks passed to the last save of that step. Returns none unless every
 /// rank of the life recorded that save.
-RanksByBox handed_over(const IncarnationRecord& life, std::optional<Step> step,
-                       const std::string& key) {
+RanksByBox handed_over(const LifeRecord& life, std::optional<Step> step, const std::string& key) {
   RanksByBox boxes;
   for (const auto& rank : life.ranks) {
     const auto page =
@@ -160,7 +159,7 @@ std::optional<reports::TensorCut> cut_of(const RanksByBox& boxes, std::size_t li
 }  // namespace
 
 std::optional<reports::TensorPlacement> placement_of(const Scenario& scenario,
-                                                     std::span<const IncarnationRecord> lives,
+                                                     std::span<const LifeRecord> lives,
                                                      const WrongTensor& wrong) {
   const CheckpointSides sides = sides_of(scenario, lives, wrong);
   RanksByBox saved;

@@ -30,7 +30,7 @@ struct WrongTensor {
 /// defects with the life's layout. Vocabularies are shown without their padding. Returns nothing if
 /// no life's ranks hold a tensor with this key.
 std::optional<reports::TensorPlacement> placement_of(const Scenario& scenario,
-                                                     std::span<const IncarnationRecord> lives,
+                                                     std::span<const LifeRecord> lives,
                                                      const WrongTensor& wrong);
 
 }  // namespace reprise::driver

@@ -89,7 +89,7 @@ bool may_stay_behind(const std::string& key, const SavePoint& source, const Posi
   if (key == "rerun_state_machine_state") {
     return weights_alone || !sim::same_grids(source.modules, now.modules()) ||
            // Two lives may run the rerun machine in different modes.
-           source.incarnation != now.incarnation();
+           source.life != now.life();
   }
   if (own == nullptr) return std::count(choice.drops.begin(), choice.drops.end(), module) > 0;
   if (is_stream(key)) {
@@ -118,15 +118,15 @@ std::string printed(const std::optional<std::int64_t>& step) {
 
 RankJudge::RankJudge(const RankPart& part, RankRecord& record)
     : scenario_(part.scenario),
-      incarnation_(part.incarnation),
+      life_(part.life),
       rank_(part.ports.fabric.rank()),
-      twins_(part.twins),
+      references_(part.references),
       processor_(part.processor),
       record_(record),
-      twin_(twin_after({})),
+      reference_(reference_after({})),
       saves_(part.past.saves),
       saves_before_(saves_.size()),
-      position_(scenario_, incarnation_) {}
+      position_(scenario_, life_) {}
 
 void RankJudge::filled(const StateDict& loaded) {
   const sim::OnHost own(processor_, loaded);
@@ -149,7 +149,7 @@ void RankJudge::loaded(sim::TrainingJob& job, const FinishedLoad& load) {
     source_ = *source;
     holders_.reset();
     position_.load(*source);
-    twin_ = twin_after(position_.turns);
+    reference_ = reference_after(position_.turns);
     judge_excused(load.report.excused, *source);
     judge_common(load.state.common, *source);
     judge_objects(load.state, *source);
@@ -162,7 +162,7 @@ void RankJudge::loaded(sim::TrainingJob& job, const FinishedLoad& load) {
 void RankJudge::judge_source(Step location) {
   if (saves_.empty()) return;
   const auto outcome = outcome_of(saves_, location);
-  if (record_.loads.size() == 1 && incarnation_ > 0) record_.outcome = outcome;
+  if (record_.loads.size() == 1 && life_ > 0) record_.outcome = outcome;
   const auto& allowed = scenario_.expect.outcomes;
   if (outcome && std::find(allowed.begin(), allowed.end(), *outcome) != allowed.end()) return;
   const auto at = newest_certain(saves_);
@@ -176,10 +176,10 @@ void RankJudge::judge_source(Step location) {
 }
 
 void RankJudge::refused(sim::TrainingJob& job) {
-  const bool untouched = incarnation_ > 0 && record_.loads.empty();
+  const bool untouched = life_ > 0 && record_.loads.empty();
   const auto before = untouched
-                          ? twins_.twin(unloaded_config_of(scenario_, incarnation_))->state(Step{0})
-                          : twin_->state(job.iteration());
+                          ? references_.get(unloaded_config_of(scenario_, life_))->state(Step{0})
+                          : reference_->state(job.iteration());
   const StateDict whole = job.model_space();
   const sim::OnHost own(processor_, whole);
   add(held_against(*before, own.state(), "after the refused load").rulings);
@@ -211,7 +211,7 @@ void RankJudge::stepped(const sim::StepRecord& own, const sim::AppliedSamples& a
     if (save.point.certain || save.code) continue;
     saves_[saves_before_ + i].beside = ++save.point.beside;
   }
-  const sim::StepRecord other = twin_->record(own.step);
+  const sim::StepRecord other = reference_->record(own.step);
   record_.trajectory.push_back({.step = own.step.value,
                                 .loss = static_cast<double>(own.loss) * kLossUnit,
                                 .lr = own.lr,
@@ -260,7 +260,7 @@ std::size_t RankJudge::saving(sim::TrainingJob& job, const StateDict& saved,
                               const SaveAction& plan) {
   const bool whole = plan.optimizer && plan.random;
   const StateDict live = job.live_state(parts_of(plan));
-  const bool asks_for_all = whole && scenario_.incarnations[incarnation_].load == sim::LoadChoice{};
+  const bool asks_for_all = whole && scenario_.lives[life_].load == sim::LoadChoice{};
   add(judge_inventory(keys_of(live), keys_of(saved),
                       keys_of(asks_for_all ? job.load_template() : live), {}));
   add(judge_common_inventory(live.common, saved.common));
@@ -336,7 +336,7 @@ void RankJudge::save_failed(std::size_t save, const Error& error) {
 }
 
 void RankJudge::compare(sim::TrainingJob& job, const std::string& when) {
-  const auto expected = twin_->state(job.iteration());
+  const auto expected = reference_->state(job.iteration());
   const StateDict whole = job.model_space();
   const sim::OnHost on_host(processor_, whole);
   const StateDict& own = on_host.state();
@@ -398,7 +398,7 @@ void RankJudge::judge_objects(const StateDict& loaded, const SavePoint& expected
     values[key] = &leaf.value;
     keys.insert(key);
   }
-  const auto saved = objects_of(config_of(scenario_, expected.incarnation), keys);
+  const auto saved = objects_of(config_of(scenario_, expected.life), keys);
   for (const auto& [key, value] : saved) {
     for (const auto& differing : differences(value, *values.at(key), 1)) {
       add({{judged::kLostObject, key + differing.path,
@@ -437,17 +437,18 @@ const SavePoint* RankJudge::save_told_by(const Value& common, Step step) const {
 }
 
 bool RankJudge::tells_of(const sim::CommonState& stored, const SavePoint& save) const {
-  const sim::JobConfig config = config_of(scenario_, save.incarnation);
+  const sim::JobConfig config = config_of(scenario_, save.life);
   return same_modules(stored.modules, save.modules) && stored.identity.run == config.identity.run &&
          stored.identity.parent_step == save.parent_step && stored.parts.random == save.random;
 }
 
 /// Judges the common state as it was read from the checkpoint, because the job uses only the
-/// entries that it knows. Most entries are compared with those of the twin. The run, layout and
-/// parent of the save are compared with the scenario, because the twin does not have them.
+/// entries that it knows. Most entries are compared with those of the reference run. The run,
+/// layout and parent of the save are compared with the scenario, because the reference run does not
+/// have them.
 void RankJudge::judge_common(const Value& common, const SavePoint& expected) {
-  const auto twin = twin_after(expected.turns);
-  Value right = sim::layout_free(twin->state(expected.step)->common);
+  const auto reference = reference_after(expected.turns);
+  Value right = sim::layout_free(reference->state(expected.step)->common);
   if (!expected.optimizer) leave_out_optimizer(right);
   for (const auto& differing : differences(right, sim::layout_free(common), 1)) {
     add({{judged::kLostObject, "common" + differing.path,
@@ -455,9 +456,9 @@ void RankJudge::judge_common(const Value& common, const SavePoint& expected) {
   }
   const sim::CommonState stored = sim::decode_common(common);
   judge_modules(stored, expected);
-  sim::RunIdentity identity{.run = config_of(scenario_, expected.incarnation).identity.run,
+  sim::RunIdentity identity{.run = config_of(scenario_, expected.life).identity.run,
                             .parent_step = expected.parent_step,
-                            .engine = config_of(scenario_, expected.incarnation).identity.engine,
+                            .engine = config_of(scenario_, expected.life).identity.engine,
                             .optional = stored.identity.optional};
   if (stored.identity == identity) return;
   const auto text = [](const sim::RunIdentity& told) {
@@ -498,8 +499,7 @@ void RankJudge::judge_excused(const std::vector<std::string>& excused, const Sav
   for (const auto& name : excused) {
     const auto parsed = parse_object_key(name);
     const std::string key = parsed ? parsed->key : name;
-    if (may_stay_behind(key, source, position_, scenario_.incarnations[incarnation_].load))
-      continue;
+    if (may_stay_behind(key, source, position_, scenario_.lives[life_].load)) continue;
     add({{judged::kKeysetAsymmetry, name, "the load ignored it by name, but nothing allows that",
           rank_}});
   }
@@ -507,13 +507,13 @@ void RankJudge::judge_excused(const std::vector<std::string>& excused, const Sav
 
 /// Returns the uninterrupted job with which to compare a job that took these turns. A turn is a
 /// load that changes how the job continues, for example a load without the optimizer.
-std::shared_ptr<Twin> RankJudge::twin_after(std::span<const Turn> turns) {
-  if (turns.empty()) return twins_.twin(config_of(scenario_, 0));
+std::shared_ptr<ReferenceRun> RankJudge::reference_after(std::span<const Turn> turns) {
+  if (turns.empty()) return references_.get(config_of(scenario_, 0));
   const Turn& last = turns.back();
-  sim::JobConfig config = config_of(scenario_, last.incarnation);
+  sim::JobConfig config = config_of(scenario_, last.life);
   config.load.optimizer = config.load.optimizer && last.optimizer;
   config.load.finetune = config.load.finetune || last.release;
-  return twins_.twin(config, {twin_after(turns.first(turns.size() - 1)), last.at});
+  return references_.get(config, {reference_after(turns.first(turns.size() - 1)), last.at});
 }
 
 void RankJudge::add(const Rulings& rulings) {
@@ -526,7 +526,7 @@ Suspects RankJudge::suspects() {
   if (!source_) return {};
   return {.holders =
               [this](const std::string& key) {
-                if (!holders_) holders_ = holders_of(config_of(scenario_, source_->incarnation));
+                if (!holders_) holders_ = holders_of(config_of(scenario_, source_->life));
                 const auto found = holders_->find(key);
                 return found == holders_->end() ? std::vector<Holder>{} : found->second;
               },
@@ -547,14 +547,14 @@ std::vector<OtherState> RankJudge::other_states() {
     if (step == position_.step) continue;
     steps.erase(step);
     others.push_back({"of step " + printed(step) + ", which was trained while it was being saved",
-                      twin_->state(step), judged::kTornSnapshot});
+                      reference_->state(step), judged::kTornSnapshot});
   }
   for (const Step step : steps) {
-    others.push_back({"of step " + printed(step), twin_->state(step), judged::kStaleBytes});
+    others.push_back({"of step " + printed(step), reference_->state(step), judged::kStaleBytes});
   }
-  if (incarnation_ > 0) {
+  if (life_ > 0) {
     others.push_back({"before the load, which left it as it was",
-                      twins_.twin(unloaded_config_of(scenario_, incarnation_))->state(Step{0}),
+                      references_.get(unloaded_config_of(scenario_, life_))->state(Step{0}),
                       judged::kBitMismatch});
   }
   return others;

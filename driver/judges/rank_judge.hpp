@@ -14,7 +14,7 @@
 #include "driver/record/history.hpp"
 #include "driver/record/rank_part.hpp"
 #include "driver/record/record.hpp"
-#include "driver/record/twin.hpp"
+#include "driver/record/reference_run.hpp"
 #include "properties/destination.hpp"
 #include "properties/state_judge.hpp"
 #include "reprise/error.hpp"
@@ -86,20 +86,20 @@ class RankJudge {
   void judge_samples(const sim::AppliedSamples& applied);
   void judge_excused(const std::vector<std::string>& excused, const SavePoint& source);
   void judge_modules(const sim::CommonState& stored, const SavePoint& expected);
-  std::shared_ptr<Twin> twin_after(std::span<const Turn> turns);
+  std::shared_ptr<ReferenceRun> reference_after(std::span<const Turn> turns);
   void add(const Rulings& rulings);
   Suspects suspects();
   std::vector<OtherState> other_states();
 
   const Scenario& scenario_;
-  std::size_t incarnation_;
+  std::size_t life_;
   GlobalRank rank_;
-  TwinBook& twins_;
+  ReferenceRuns& references_;
   sim::Processor& processor_;
   RankRecord& record_;
-  std::shared_ptr<Twin> twin_;
-  std::vector<SavePoint> saves_;  ///< saves of all incarnations so far
-  std::size_t saves_before_;      ///< number of saves of earlier incarnations
+  std::shared_ptr<ReferenceRun> reference_;
+  std::vector<SavePoint> saves_;  ///< saves of all lives so far
+  std::size_t saves_before_;      ///< number of saves of earlier lives
   Position position_;             ///< where the job must be now according to the scenario's actions
   std::optional<SavePoint> source_;  ///< save that the job was loaded from
   std::optional<Holders> holders_;   ///< holders in the layout of source_; computed on first use

@@ -10,19 +10,19 @@
 namespace reprise::driver {
 namespace {
 
-bool exited_with(const IncarnationRecord& life, int code) {
+bool exited_with(const LifeRecord& life, int code) {
   return !life.ranks.empty() && life.ranks.front().exit_code == code;
 }
 
 /// True if the life saved a fault checkpoint of that step.
-bool left_fault_at(const IncarnationRecord& life, std::int64_t step) {
+bool left_fault_at(const LifeRecord& life, std::int64_t step) {
   if (!exited_with(life, sim::kExitForRerun)) return false;
   const auto& saves = life.ranks.front().saves;
   return !saves.empty() && saves.back().point.step == Step{step};
 }
 
 /// True if both lives ended with a diagnosis and had loaded the same checkpoint.
-bool went_round(const IncarnationRecord& before, const IncarnationRecord& life) {
+bool went_round(const LifeRecord& before, const LifeRecord& life) {
   return exited_with(before, sim::kExitAfterDiagnosis) &&
          exited_with(life, sim::kExitAfterDiagnosis) && before.layout == life.layout &&
          before.ranks.front().result.loaded_step == life.ranks.front().result.loaded_step;
@@ -32,7 +32,7 @@ bool went_round(const IncarnationRecord& before, const IncarnationRecord& life) 
 
 // Reports a job that repeatedly restarts from one checkpoint without logging that. Every such
 // restart runs the same iteration again. From the second restart on, the log must say so.
-Judgement restart_loop_of(std::span<const IncarnationRecord> lives) {
+Judgement restart_loop_of(std::span<const LifeRecord> lives) {
   for (std::size_t i = 1; i < lives.size(); ++i) {
     const auto before = lives.first(i);
     const auto any = [&](const auto& holds) {
@@ -43,7 +43,7 @@ Judgement restart_loop_of(std::span<const IncarnationRecord> lives) {
     if (!any([&](const auto& one) { return left_fault_at(one, step); })) continue;
     if (is_logged(lives[i], "run again from this checkpoint")) continue;
     return fail(judged::kRestartLoop,
-                "incarnation " + std::to_string(i) + " began from the fault checkpoint of step " +
+                "life " + std::to_string(i) + " began from the fault checkpoint of step " +
                     std::to_string(step) +
                     ", ended like an earlier one that had, but no log says so");
   }

@@ -10,6 +10,6 @@ namespace reprise::driver {
 /// Reports RESTART_LOOP under three conditions: two lives loaded the same fault checkpoint under
 /// the same layout; both ended with a diagnosis; the log of the later life doesn't say that the
 /// iteration is run again.
-Judgement restart_loop_of(std::span<const IncarnationRecord> lives);
+Judgement restart_loop_of(std::span<const LifeRecord> lives);
 
 }  // namespace reprise::driver

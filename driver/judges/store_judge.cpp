@@ -121,7 +121,7 @@ class StoreJudge {
     if (saves.empty()) return found;
     const SavePoint& last = saves.back();
     for (auto save = saves.rbegin(); save != saves.rend(); ++save) {
-      if (save->incarnation == last.incarnation) continue;
+      if (save->life == last.life) continue;
       if (!last.parent_step || save->step.value <= *last.parent_step) break;
       found.insert(&*save);
     }
@@ -147,7 +147,7 @@ class StoreJudge {
     const std::span<const SavePoint> all = past_.saves;
     const auto first = static_cast<std::size_t>(&save - all.data()) + 1;
     for (std::size_t end = all.size() - 1; end >= first; --end) {
-      if (all[end].incarnation == all[end - 1].incarnation) continue;
+      if (all[end].life == all[end - 1].life) continue;
       if (all[end].parent_step == save.step.value) return false;
       if (newer_than(save.step, all.first(end)) >= plan_.keep) return true;
     }

@@ -58,7 +58,7 @@ bool is_nearer(const RulingText& ruling, const Judgement& found) {
 
 /// Returns the judges' finding that is nearest to the cause. Of several that are equally near, it
 /// is the one of the earliest step, and then the first.
-Judgement difference_of(const IncarnationRecord& life) {
+Judgement difference_of(const LifeRecord& life) {
   Judgement found;
   const auto consider = [&found](const RulingText& ruling) {
     if (!is_nearer(ruling, found)) return;
@@ -95,7 +95,7 @@ Judgement contradicted(const std::string& what, const std::string& wanted, const
 }
 
 /// Returns the gravest diagnosis of the last life that has one; kNone if none has.
-RerunDiagnosis diagnosis_of(std::span<const IncarnationRecord> lives) {
+RerunDiagnosis diagnosis_of(std::span<const LifeRecord> lives) {
   constexpr std::array kGravest = {RerunDiagnosis::kPersistentError,
                                    RerunDiagnosis::kTransientError, RerunDiagnosis::kCorrectResult};
   for (auto life = lives.rbegin(); life != lives.rend(); ++life) {
@@ -110,7 +110,7 @@ RerunDiagnosis diagnosis_of(std::span<const IncarnationRecord> lives) {
 
 /// Returns how often plans were recomputed, summed over all lives. The ranks of a life recompute
 /// their plans together, so the life's count is the largest count of its ranks.
-std::uint64_t replans_of(std::span<const IncarnationRecord> lives) {
+std::uint64_t replans_of(std::span<const LifeRecord> lives) {
   std::uint64_t replans = 0;
   for (const auto& life : lives) {
     std::uint64_t most = 0;
@@ -120,7 +120,7 @@ std::uint64_t replans_of(std::span<const IncarnationRecord> lives) {
   return replans;
 }
 
-std::vector<std::int64_t> skipped_by(const IncarnationRecord& life) {
+std::vector<std::int64_t> skipped_by(const LifeRecord& life) {
   std::set<std::int64_t> skipped;
   for (const auto& rank : life.ranks) skipped.insert(rank.skipped.begin(), rank.skipped.end());
   return {skipped.begin(), skipped.end()};
@@ -143,7 +143,7 @@ std::string text_of(double rate) {
 }
 
 /// Compares learning rates with the expected ones. A step that no life trained has no rate.
-Judgement rates_of(const Expectation& expect, std::span<const IncarnationRecord> lives) {
+Judgement rates_of(const Expectation& expect, std::span<const LifeRecord> lives) {
   std::map<std::int64_t, double> taken;
   for (const auto& life : lives) {
     for (const auto& point : life.ranks.front().trajectory) taken[point.step] = point.lr;
@@ -159,8 +159,8 @@ Judgement rates_of(const Expectation& expect, std::span<const IncarnationRecord>
   return {};
 }
 
-Judgement expectations_of(const Expectation& expect, std::span<const IncarnationRecord> lives) {
-  const IncarnationRecord& last = lives.back();
+Judgement expectations_of(const Expectation& expect, std::span<const LifeRecord> lives) {
+  const LifeRecord& last = lives.back();
   if (expect.loaded_step) {
     const auto loaded = last.ranks.front().result.loaded_step;
     if (loaded != *expect.loaded_step) {
@@ -222,8 +222,7 @@ struct PlannedFault {
 };
 
 /// Lists the faults of the plan, even those that are missing from the records.
-std::vector<PlannedFault> planned_faults(const IncarnationPlan& plan,
-                                         const IncarnationRecord& life) {
+std::vector<PlannedFault> planned_faults(const LifePlan& plan, const LifeRecord& life) {
   std::vector<PlannedFault> faults;
   // For each rank, the number of this life's faults that are not yet matched with the rank's
   // record.
@@ -250,10 +249,10 @@ std::vector<PlannedFault> planned_faults(const IncarnationPlan& plan,
   return faults;
 }
 
-Judgement unfired_of(const Scenario& scenario, std::span<const IncarnationRecord> lives) {
+Judgement unfired_of(const Scenario& scenario, std::span<const LifeRecord> lives) {
   for (std::size_t i = 0; i < lives.size(); ++i) {
-    for (const auto& [spec, fires, state] : planned_faults(scenario.incarnations[i], lives[i])) {
-      const std::string what = "incarnation " + std::to_string(i) + ": the " + sim::to_string(spec);
+    for (const auto& [spec, fires, state] : planned_faults(scenario.lives[i], lives[i])) {
+      const std::string what = "life " + std::to_string(i) + ": the " + sim::to_string(spec);
       const std::int32_t rank = spec.place.rank.value;
       if (!state) {
         return located(i, rank, vacuous(what + " was planned, but no rank reports it as armed"));
@@ -276,10 +275,10 @@ Judgement unfired_of(const Scenario& scenario, std::span<const IncarnationRecord
 }
 
 /// Requires that every life that began with a load compared something on every rank.
-Judgement vacuity_of(std::span<const IncarnationRecord> lives, const Expectation& expect) {
+Judgement vacuity_of(std::span<const LifeRecord> lives, const Expectation& expect) {
   for (std::size_t life = 1; life < lives.size(); ++life) {
     const bool cut_short = has_planned_end(lives[life]);
-    const std::string where = "incarnation " + std::to_string(life) + ", ";
+    const std::string where = "life " + std::to_string(life) + ", ";
     for (const auto& rank : lives[life].ranks) {
       if (cut_short && rank.loads.empty()) continue;  // ended before anything was compared
       if (rank.result.owns && rank.result.elements == 0) {
@@ -303,15 +302,15 @@ Judgement vacuity_of(std::span<const IncarnationRecord> lives, const Expectation
 
 /// A power cut that takes nothing shows nothing: perhaps all is synced too early, or the simulated
 /// store keeps what it should lose.
-Judgement harmless_cut_of(const Scenario& scenario, std::span<const IncarnationRecord> lives) {
+Judgement harmless_cut_of(const Scenario& scenario, std::span<const LifeRecord> lives) {
   const bool took =
       std::any_of(lives.begin(), lives.end(), [](const auto& life) { return life.power_cut_took; });
   if (!is_power_cut_planned(scenario) || took) return {};
   return vacuous("the planned power failure lost no byte and no name in any life");
 }
 
-Judgement judgement_of(const Scenario& scenario, std::span<const IncarnationRecord> lives) {
-  const IncarnationRecord& last = lives.back();
+Judgement judgement_of(const Scenario& scenario, std::span<const LifeRecord> lives) {
+  const LifeRecord& last = lives.back();
   if (!last.launch_error.empty()) return driver::vacuous(Code::kIo, last.launch_error);
   for (std::size_t i = 0; i < lives.size(); ++i) {
     // Prefer a judge's finding, because it usually gives a cause. An error usually gives only an
@@ -323,8 +322,8 @@ Judgement judgement_of(const Scenario& scenario, std::span<const IncarnationReco
     found.life = i;
     if (found.verdict != Verdict::kPass) return found;
   }
-  if (lives.size() < scenario.incarnations.size()) {
-    return vacuous("not all incarnations were run");
+  if (lives.size() < scenario.lives.size()) {
+    return vacuous("not all lives were run");
   }
   for (const Judgement& found : {restart_loop_of(lives), expectations_of(scenario.expect, lives),
                                  unfired_of(scenario, lives), harmless_cut_of(scenario, lives),
@@ -348,8 +347,7 @@ std::string others_text(const std::map<std::string, std::uint64_t>& codes,
 /// Returns the first difference that the finding's rank recorded. If that rank recorded none,
 /// returns one of another rank of the same life. If no rank of that life recorded any, returns one
 /// of another life.
-FoundDifference first_difference_of(std::span<const IncarnationRecord> lives,
-                                    const Judgement& found) {
+FoundDifference first_difference_of(std::span<const LifeRecord> lives, const Judgement& found) {
   FoundDifference nearest;
   int distance = 3;
   for (std::size_t i = 0; i < lives.size(); ++i) {
@@ -371,24 +369,24 @@ std::string difference_text(const reports::FirstDifference& first) {
 }
 
 /// Returns the exit code that the job's launcher would see.
-int exit_code_of(const IncarnationRecord& life) {
+int exit_code_of(const LifeRecord& life) {
   const bool returned = std::all_of(life.ranks.begin(), life.ranks.end(), [](const auto& rank) {
     return rank.ending == Ending::kReturned;
   });
   return returned ? life.ranks.front().exit_code : 1;
 }
 
-void add_life(const IncarnationRecord& life, const LifeEnd& end, ScenarioResult& result) {
+void add_life(const LifeRecord& life, const LifeEnd& end, ScenarioResult& result) {
   result.layouts.push_back(life.layout);
   if (life.ranks.empty()) return;
   const RankRecord& first = life.ranks.front();
   result.world = std::max({result.world, static_cast<std::int32_t>(life.ranks.size()), life.world});
-  result.incarnations.push_back({.layout = life.layout,
-                                 .outcome = end.outcome,
-                                 .code = end.code ? std::string(name_of(*end.code)) : "",
-                                 .exit_code = exit_code_of(life),
-                                 .first_step = first.first_step,
-                                 .last_step = first.last_step});
+  result.lives.push_back({.layout = life.layout,
+                          .outcome = end.outcome,
+                          .code = end.code ? std::string(name_of(*end.code)) : "",
+                          .exit_code = exit_code_of(life),
+                          .first_step = first.first_step,
+                          .last_step = first.last_step});
   result.trajectory.insert(result.trajectory.end(), first.trajectory.begin(),
                            first.trajectory.end());
   result.content_digest = first.content_digest;
@@ -405,7 +403,7 @@ void add_life(const IncarnationRecord& life, const LifeEnd& end, ScenarioResult&
 }
 
 bool saves_beside_training(const Scenario& scenario, std::size_t number) {
-  const auto& actions = scenario.incarnations[number].actions;
+  const auto& actions = scenario.lives[number].actions;
   return scenario.checkpoint.async ||
          std::any_of(actions.begin(), actions.end(), [](const Action& action) {
            const auto* save = std::get_if<SaveAction>(&action);
@@ -416,18 +414,18 @@ bool saves_beside_training(const Scenario& scenario, std::size_t number) {
 /// True if timing decides which checkpoint a life loads. This happens if the previous life ended
 /// during a save that ran in parallel with training: whether the checkpoint exists then depends on
 /// how far the background work got. A save that blocks training always stops at the fault itself.
-bool left_to_time(const Scenario& scenario, std::span<const IncarnationRecord> lives) {
+bool left_to_time(const Scenario& scenario, std::span<const LifeRecord> lives) {
   Past past;
   for (const auto& life : lives.first(lives.size() - 1)) {
     driver::add_life(life, past);
     if (past.saves.empty() || past.saves.back().certain) continue;
-    if (saves_beside_training(scenario, past.saves.back().incarnation)) return true;
+    if (saves_beside_training(scenario, past.saves.back().life)) return true;
   }
   return false;
 }
 
 /// Returns results by rank. Ranks that are not members of the job have empty results.
-std::vector<reports::RankResult> all_ranks_of(const IncarnationRecord& life) {
+std::vector<reports::RankResult> all_ranks_of(const LifeRecord& life) {
   std::map<std::int32_t, reports::RankResult> ranks;
   for (std::int32_t rank = 0; rank < life.world; ++rank) {
     ranks[rank].rank = rank;
@@ -441,7 +439,7 @@ std::vector<reports::RankResult> all_ranks_of(const IncarnationRecord& life) {
 
 }  // namespace
 
-std::map<std::string, std::uint64_t> codes_of(std::span<const IncarnationRecord> lives) {
+std::map<std::string, std::uint64_t> codes_of(std::span<const LifeRecord> lives) {
   std::map<std::string, std::uint64_t> codes;
   for (const auto& life : lives) {
     for (const auto& rank : life.ranks) {
@@ -454,20 +452,20 @@ std::map<std::string, std::uint64_t> codes_of(std::span<const IncarnationRecord>
   return codes;
 }
 
-bool may_go_on(const Scenario& scenario, std::size_t number, const IncarnationRecord& life) {
+bool may_go_on(const Scenario& scenario, std::size_t number, const LifeRecord& life) {
   return life.launch_error.empty() &&
          unplanned_end_of(scenario, number, life).verdict == Verdict::kPass;
 }
 
-bool broke_down(std::span<const IncarnationRecord> lives) {
-  return std::any_of(lives.begin(), lives.end(), [](const IncarnationRecord& life) {
+bool broke_down(std::span<const LifeRecord> lives) {
+  return std::any_of(lives.begin(), lives.end(), [](const LifeRecord& life) {
     return std::any_of(life.ranks.begin(), life.ranks.end(), [](const RankRecord& rank) {
       return rank.ending == Ending::kDefect || rank.code == Code::kDeadline;
     });
   });
 }
 
-ScenarioResult judge(const Scenario& scenario, std::span<const IncarnationRecord> lives) {
+ScenarioResult judge(const Scenario& scenario, std::span<const LifeRecord> lives) {
   ScenarioResult result;
   result.name = scenario.name;
   result.file = scenario.file;
@@ -475,7 +473,7 @@ ScenarioResult judge(const Scenario& scenario, std::span<const IncarnationRecord
   Hasher events;
   bool hashed = !lives.empty();
   for (std::size_t i = 0; i < lives.size(); ++i) {
-    const IncarnationRecord& life = lives[i];
+    const LifeRecord& life = lives[i];
     add_life(life, end_of(scenario, i, life), result);
     hashed = hashed && !life.event_hash.empty();
     events.text(life.event_hash);
@@ -487,7 +485,7 @@ ScenarioResult judge(const Scenario& scenario, std::span<const IncarnationRecord
     return result;
   }
   for (std::size_t i = 0; i < lives.size(); ++i) {
-    for (const auto& fault : planned_faults(scenario.incarnations[i], lives[i])) {
+    for (const auto& fault : planned_faults(scenario.lives[i], lives[i])) {
       const sim::FaultState came = fault.state.value_or(sim::FaultState{});
       result.faults.push_back({std::string(sim::name_of(fault.spec.kind)),
                                fault.spec.place.rank.value, came.armed, came.reached, came.fired,

@@ -84,7 +84,7 @@ class ForeignLife {
  public:
   /// `store` is the store that the program will see.
   ForeignLife(const Scenario& scenario, std::size_t number, Store& store, const Past& past)
-      : plan_(scenario.incarnations[number]),
+      : plan_(scenario.lives[number]),
         modules_(modules_of(scenario, number)),
         number_(number),
         past_(past) {
@@ -119,9 +119,9 @@ class ForeignLife {
     judge_step(store);
   }
 
-  IncarnationRecord record() && {
+  LifeRecord record() && {
     rank_.ending = Ending::kReturned;
-    IncarnationRecord life;
+    LifeRecord life;
     life.layout = "command";
     life.ranks.push_back(std::move(rank_));
     life.world = 1;
@@ -182,13 +182,13 @@ class ForeignLife {
       point.random = false;
       take_what_is_told(store, directory(), point);
     }
-    point.incarnation = number_;
+    point.life = number_;
     point.certain = true;
     point.damaged = false;
     return point;
   }
 
-  const IncarnationPlan& plan_;
+  const LifePlan& plan_;
   std::vector<sim::ModuleConfig> modules_;
   std::size_t number_;
   const Past& past_;
@@ -199,11 +199,11 @@ class ForeignLife {
 
 }  // namespace
 
-IncarnationRecord run_foreign(const Scenario& scenario, std::size_t number, Lane& lane,
-                              const LaneOptions& options, const Past& past) {
+LifeRecord run_foreign(const Scenario& scenario, std::size_t number, Lane& lane,
+                       const LaneOptions& options, const Past& past) {
   ForeignLife life(scenario, number, lane.store(), past);
   OnDisk disk(lane);
-  const CommandEnd end = run_command(*scenario.incarnations[number].command,
+  const CommandEnd end = run_command(*scenario.lives[number].command,
                                      disk.path() + "/" + kCheckpointRoot, options.executable);
   disk.take_back();
   life.judge_end(end);

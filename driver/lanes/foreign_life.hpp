@@ -1,5 +1,5 @@
 #pragma once
-// Runs an incarnation that is another program: a framework's own save or load, or a script. The
+// Runs an life that is another program: a framework's own save or load, or a script. The
 // judges know nothing about such a program except the checkpoints that it leaves.
 
 #include <string>
@@ -18,7 +18,7 @@ namespace reprise::driver {
 ///   TRACKER_DANGLING      the tracker names a checkpoint that is not whole
 ///   COMMIT_MISSING        the program left no checkpoint of the step that it had to commit
 ///   BIT_MISMATCH          that step was saved before with other tensor contents
-IncarnationRecord run_foreign(const Scenario& scenario, std::size_t number, Lane& lane,
-                              const LaneOptions& options, const Past& past);
+LifeRecord run_foreign(const Scenario& scenario, std::size_t number, Lane& lane,
+                       const LaneOptions& options, const Past& past);
 
 }  // namespace reprise::driver

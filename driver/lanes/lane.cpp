@@ -10,7 +10,7 @@ sim::Policies policies_of(const LaneOptions& options) {
   return policies;
 }
 
-void keep_members(const IncarnationPlan& plan, IncarnationRecord& record) {
+void keep_members(const LifePlan& plan, LifeRecord& record) {
   record.world = plan.world_size();
   if (plan.ranks.empty()) return;
   std::vector<RankRecord> members;

@@ -6,7 +6,7 @@
 
 namespace reprise::driver {
 
-LifeFaults faults_of(const IncarnationPlan& plan, const Past& past) {
+LifeFaults faults_of(const LifePlan& plan, const Past& past) {
   LifeFaults faults{past.faults, {}};
   for (const auto& action : plan.actions) {
     LifeFaults::Range range{faults.specs.size(), 0};
@@ -23,12 +23,11 @@ LifeFaults faults_of(const IncarnationPlan& plan, const Past& past) {
 }
 
 bool has_bad_results(const Scenario& scenario) {
-  return std::any_of(
-      scenario.incarnations.begin(), scenario.incarnations.end(), [](const auto& plan) {
-        return std::any_of(plan.actions.begin(), plan.actions.end(), [](const Action& action) {
-          return std::holds_alternative<BadResultAction>(action);
-        });
-      });
+  return std::any_of(scenario.lives.begin(), scenario.lives.end(), [](const auto& plan) {
+    return std::any_of(plan.actions.begin(), plan.actions.end(), [](const Action& action) {
+      return std::holds_alternative<BadResultAction>(action);
+    });
+  });
 }
 
 }  // namespace reprise::driver

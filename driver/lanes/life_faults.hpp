@@ -1,6 +1,6 @@
 #pragma once
-// Lists the faults of one incarnation in the same order as its FaultBook: first the faults that
-// earlier lives armed and that are still active, then the faults of the incarnation's own steps.
+// Lists the faults of one life in the same order as its FaultBook: first the faults that
+// earlier lives armed and that are still active, then the faults of the life's own steps.
 
 #include <optional>
 #include <vector>
@@ -21,7 +21,7 @@ struct LifeFaults {
   std::vector<Range> of_action;
 };
 
-LifeFaults faults_of(const IncarnationPlan& plan, const Past& past);
+LifeFaults faults_of(const LifePlan& plan, const Past& past);
 
 /// True if some life of the scenario has a fault that makes results wrong.
 bool has_bad_results(const Scenario& scenario);

@@ -1,5 +1,5 @@
 // Implements the driver's side of the lanes with real processes: launches the ranks of each
-// incarnation, judges them by their records, and leaves no process behind.
+// life, judges them by their records, and leaves no process behind.
 #include "driver/lanes/process_lane.hpp"
 
 #include <signal.h>
@@ -147,17 +147,17 @@ class ProcessLane final : public Lane {
     store_ports_ = std::make_unique<PosixStore>(store_.string());
   }
 
-  IncarnationRecord run(std::size_t incarnation, const Past& past) override {
-    const IncarnationPlan& plan = scenario_.incarnations[incarnation];
+  LifeRecord run(std::size_t life, const Past& past) override {
+    const LifePlan& plan = scenario_.lives[life];
     const std::int32_t world = plan.world_size();
-    const fs::path records = work_ / ("records" + std::to_string(incarnation));
-    const fs::path log = work_ / ("log" + std::to_string(incarnation));
+    const fs::path records = work_ / ("records" + std::to_string(life));
+    const fs::path log = work_ / ("log" + std::to_string(life));
     fs::create_directories(records);
     std::ofstream(records / kPastFile) << to_json(past);
-    IncarnationRecord record;
-    record.layout = sim::to_string(modules_of(scenario_, incarnation));
+    LifeRecord record;
+    record.layout = sim::to_string(modules_of(scenario_, life));
     RankLiveness locks(records.string());
-    const ProcessEnd end = run_process(command(incarnation, world, records), log,
+    const ProcessEnd end = run_process(command(life, world, records), log,
                                        {.deadline_s = options_.deadline_s, .grace = [&] {
                                           return grace_of(locks, records.string(), world);
                                         }});
@@ -172,7 +172,7 @@ class ProcessLane final : public Lane {
                             " but no rank left a record: " + tail_of(log);
     }
     if (options_.recorded) {
-      options_.recorded(incarnation, merged_parts(records.string(), record.ranks, since_1970_ns()));
+      options_.recorded(life, merged_parts(records.string(), record.ranks, since_1970_ns()));
     }
     keep_members(plan, record);
     return record;
@@ -183,7 +183,7 @@ class ProcessLane final : public Lane {
   void finish() override {}
 
  private:
-  std::vector<std::string> command(std::size_t incarnation, std::int32_t ranks,
+  std::vector<std::string> command(std::size_t life, std::int32_t ranks,
                                    const fs::path& records) const {
     std::vector<std::string> words = launch_words(options_.launcher, work_);
     words.insert(words.end(),
@@ -191,7 +191,7 @@ class ProcessLane final : public Lane {
     words.insert(words.end(), {"--lane", std::string(name_of(lane_))});
     words.insert(words.end(), {"--ranks", std::to_string(ranks)});
     words.insert(words.end(), {"--scenario", (work_ / kScenarioFile).string()});
-    words.insert(words.end(), {"--incarnation", std::to_string(incarnation)});
+    words.insert(words.end(), {"--life", std::to_string(life)});
     words.insert(words.end(), {"--store", store_.string(), "--records", records.string()});
     if (!options_.mutant.empty()) words.insert(words.end(), {"--mutant", options_.mutant});
     if (options_.log.on()) {

@@ -127,8 +127,8 @@ class RankProgram {
   RankProgram(const RankPart& part, RankRecord& record)
       : part_(part),
         scenario_(part.scenario),
-        number_(part.incarnation),
-        plan_(scenario_.incarnations[number_]),
+        number_(part.life),
+        plan_(scenario_.lives[number_]),
         faults_(faults_of(plan_, part.past)),
         rank_ports_(part, record, broken_),
         ports_(rank_ports_.ports()),
@@ -328,7 +328,7 @@ class RankProgram {
   }
 
   bool refusal_is_planned() const {
-    const bool last = number_ + 1 == scenario_.incarnations.size();
+    const bool last = number_ + 1 == scenario_.lives.size();
     const auto& outcomes = scenario_.expect.outcomes;
     return plan_.fails || (scenario_.expect.refusal && last) ||
            std::find(outcomes.begin(), outcomes.end(), Outcome::kRefused) != outcomes.end();
@@ -631,7 +631,7 @@ class RankProgram {
   const RankPart& part_;
   const Scenario& scenario_;
   std::size_t number_;
-  const IncarnationPlan& plan_;
+  const LifePlan& plan_;
   LifeFaults faults_;
   std::vector<RulingText> broken_;  ///< on broken protocols
   ProtocolWalk rerun_{Protocol::kRerun};
@@ -659,7 +659,7 @@ class RankProgram {
 
 std::optional<Error> run_rank(const RankPart& part, RankRecord& record) {
   record.result.rank = part.ports.fabric.rank().value;
-  const IncarnationPlan& plan = part.scenario.incarnations[part.incarnation];
+  const LifePlan& plan = part.scenario.lives[part.life];
   if (!plan.has_member(part.ports.fabric.rank().value)) {
     record.ending = Ending::kReturned;
     return std::nullopt;

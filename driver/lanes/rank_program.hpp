@@ -1,5 +1,5 @@
 #pragma once
-// Runs one rank in one incarnation. The program is the same on every lane.
+// Runs one rank in one life. The program is the same on every lane.
 
 #include <optional>
 
@@ -9,7 +9,7 @@
 
 namespace reprise::driver {
 
-/// Runs the rank's job and compares it with an uninterrupted job from `twins`. Every incarnation
+/// Runs the rank's job and compares it with an uninterrupted job from `references`. Every life
 /// except the first begins by loading a checkpoint into a new job with another seed. Fills the
 /// record while the job runs. Records the error that ends the rank, and also returns it. The
 /// simulation kills a rank by throwing an exception, which this function does not catch. If the

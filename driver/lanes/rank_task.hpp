@@ -15,7 +15,7 @@ struct RankTask {
   LaneKind lane = LaneKind::kMpi;  ///< kMpi or kGpu
   std::int32_t world = 0;          ///< number of ranks of the launch
   std::string scenario;            ///< path of the scenario file
-  std::uint64_t incarnation = 0;
+  std::uint64_t life = 0;
   std::string store;    ///< directory of the store
   std::string records;  ///< directory of this launch: earlier lives, locks, records, traces
   std::string mutant;

@@ -30,10 +30,10 @@ static_assert(sim::SimDevice::kUnscattered == kUnsettledLoad);
 
 constexpr std::uint64_t kNanoseconds = 1'000'000'000;
 
-std::vector<std::string> devices_of(const Scenario& scenario, std::size_t incarnation) {
+std::vector<std::string> devices_of(const Scenario& scenario, std::size_t life) {
   std::vector<std::string> devices;
-  for (std::int32_t rank = 0; rank < scenario.incarnations[incarnation].world_size(); ++rank) {
-    devices.push_back(device_of(scenario, incarnation, GlobalRank{rank}));
+  for (std::int32_t rank = 0; rank < scenario.lives[life].world_size(); ++rank) {
+    devices.push_back(device_of(scenario, life, GlobalRank{rank}));
   }
   return devices;
 }
@@ -75,7 +75,7 @@ void take_end(const sim::RankOutcome& outcome, RankRecord& record) {
 }
 
 /// Adds the faults to the records of the ranks for which they were planned.
-void take_faults(const sim::FaultBook& book, IncarnationRecord& record) {
+void take_faults(const sim::FaultBook& book, LifeRecord& record) {
   for (const auto& state : book.states()) {
     const auto rank = static_cast<std::size_t>(state.spec.place.rank.value);
     if (rank < record.ranks.size()) record.ranks[rank].faults.push_back(state);
@@ -114,7 +114,7 @@ class OtherWriters {
     write(aside_path(tracker, kNextSuffix, token), "2");
   }
   /// Rules that the job's own writers left what these writers wrote.
-  void judge(IncarnationRecord& record) {
+  void judge(LifeRecord& record) {
     for (const std::string& file : written_) {
       if (store_.stat(file)) continue;
       rule(record.rulings, {.code = judged::kProtocol,
@@ -145,62 +145,60 @@ class SimLane final : public Lane {
         policies_(policies_of(options)),
         store_("sim:", scenario.checkpoint.store, options.seed) {}
 
-  IncarnationRecord run(std::size_t incarnation, const Past& past) override {
-    const IncarnationPlan& plan = scenario_.incarnations[incarnation];
+  LifeRecord run(std::size_t life, const Past& past) override {
+    const LifePlan& plan = scenario_.lives[life];
     sim::WorldOptions world;
-    world.seed = mix64(options_.seed, incarnation);
+    world.seed = mix64(options_.seed, life);
     world.world_size = plan.world_size();
     world.deadline_ns = kCollectiveDeadlineS * kNanoseconds;
-    world.devices = devices_of(scenario_, incarnation);
-    if (options_.schedule) world.schedule = options_.schedule(incarnation);
+    world.devices = devices_of(scenario_, life);
+    if (options_.schedule) world.schedule = options_.schedule(life);
     if (scenario_.checkpoint.late) world.background = sim::Background::kLate;
     sim::FaultBook faults(faults_of(plan, past).specs);
     std::optional<sim::Recorder> recorder;
     if (options_.recorded) world.recorder = &record_into(recorder, faults);
     if (options_.calls) {
-      world.calls = [&](const sim::LoggedEvent& call) { options_.calls(incarnation, call); };
+      world.calls = [&](const sim::LoggedEvent& call) { options_.calls(life, call); };
     }
     const std::uint64_t asked_before = sim::AskedCount::on_this_thread();
     if (options_.asked_seams) sim::take_asked_seams();  // forgets those of earlier runs
     OtherWriters others(store_);
-    IncarnationRecord record =
-        run_in_world(world, store_, [&](const RankSeat& seat, RankRecord& own) {
-          const RankMemory memory = memory_(seat);
-          const Ports& given = seat.ports;
-          const Ports ports{given.store, given.fabric, memory.device, given.tasks, given.trace};
-          sim::FaultPowers powers = seat.powers;
-          if (!store_.capabilities().renames) {
-            powers.take_lease = [&others](const std::string& path) { others.take_lease(path); };
-            powers.let_other_write = [&others](const std::string& path) { others.begin(path); };
-          }
-          const LoggedPorts logged(options_.log, {scenario_.name, incarnation, seat.rank}, ports,
-                                   seat.clock);
-          return run_rank({.scenario = scenario_,
-                           .incarnation = incarnation,
-                           .past = past,
-                           .policies = policies_,
-                           .twins = *options_.twins,
-                           .ports = logged.ports(),
-                           .faults = faults,
-                           .powers = powers,
-                           .log = logged.log(),
-                           .recorder = world.recorder,
-                           .processor = memory.processor},
-                          own);
-        });
-    if (recorder) options_.recorded(incarnation, recorder->take());
+    LifeRecord record = run_in_world(world, store_, [&](const RankSeat& seat, RankRecord& own) {
+      const RankMemory memory = memory_(seat);
+      const Ports& given = seat.ports;
+      const Ports ports{given.store, given.fabric, memory.device, given.tasks, given.trace};
+      sim::FaultPowers powers = seat.powers;
+      if (!store_.capabilities().renames) {
+        powers.take_lease = [&others](const std::string& path) { others.take_lease(path); };
+        powers.let_other_write = [&others](const std::string& path) { others.begin(path); };
+      }
+      const LoggedPorts logged(options_.log, {scenario_.name, life, seat.rank}, ports, seat.clock);
+      return run_rank({.scenario = scenario_,
+                       .life = life,
+                       .past = past,
+                       .policies = policies_,
+                       .references = *options_.references,
+                       .ports = logged.ports(),
+                       .faults = faults,
+                       .powers = powers,
+                       .log = logged.log(),
+                       .recorder = world.recorder,
+                       .processor = memory.processor},
+                      own);
+    });
+    if (recorder) options_.recorded(life, recorder->take());
     record.asked = sim::AskedCount::on_this_thread() - asked_before;
     if (options_.asked_seams) *options_.asked_seams |= sim::take_asked_seams();
-    record.layout = sim::to_string(modules_of(scenario_, incarnation));
+    record.layout = sim::to_string(modules_of(scenario_, life));
     take_faults(faults, record);
     keep_members(plan, record);
     others.judge(record);
     // Lets all leases expire and makes the store's listings show all changes before the next
-    // incarnation begins.
+    // life begins.
     store_.pass_term();
     store_.settle();
     const auto before = is_power_cut_planned(scenario_) ? store_.digest() : 0;
-    crash(incarnation);
+    crash(life);
     record.power_cut_took = is_power_cut_planned(scenario_) && store_.digest() != before;
     return record;
   }
@@ -214,16 +212,16 @@ class SimLane final : public Lane {
   }
 
  private:
-  /// Ends the incarnation's hold on the store. By default this is the hardest end: all unsynced
+  /// Ends the life's hold on the store. By default this is the hardest end: all unsynced
   /// changes are lost.
-  void crash(std::size_t incarnation) {
+  void crash(std::size_t life) {
     switch (scenario_.checkpoint.crash.value_or(CrashModel::kPowerCut)) {
       case CrashModel::kPowerCut:
         return store_.crash();
       case CrashModel::kKilled:
         return;
       case CrashModel::kAnySubset:
-        return store_.crash_keeping_some(mix64(mix64(options_.seed, scenario_.seed), incarnation));
+        return store_.crash_keeping_some(mix64(mix64(options_.seed, scenario_.seed), life));
     }
   }
 
@@ -236,10 +234,10 @@ class SimLane final : public Lane {
 
 }  // namespace
 
-IncarnationRecord run_in_world(
+LifeRecord run_in_world(
     const sim::WorldOptions& options, Store& store,
     const std::function<std::optional<Error>(const RankSeat& seat, RankRecord& record)>& program) {
-  IncarnationRecord record;
+  LifeRecord record;
   record.ranks.resize(static_cast<std::size_t>(options.world_size));
   for (std::int32_t rank = 0; rank < options.world_size; ++rank) {
     record.ranks[static_cast<std::size_t>(rank)].result.rank = rank;

@@ -1,5 +1,5 @@
 #pragma once
-// Runs any program on the ranks of the simulated cluster, for one incarnation.
+// Runs any program on the ranks of the simulated cluster, for one life.
 
 #include <functional>
 #include <memory>
@@ -25,7 +25,7 @@ struct RankSeat {
 /// Runs the program on every rank. Returns the ranks' records in rank order. The program fills its
 /// rank's record while it runs; this function adds how the rank ended. If the program returns an
 /// error, its rank ends and the other ranks are informed.
-IncarnationRecord run_in_world(
+LifeRecord run_in_world(
     const sim::WorldOptions& options, Store& store,
     const std::function<std::optional<Error>(const RankSeat& seat, RankRecord& record)>& program);
 

@@ -94,7 +94,7 @@ Scenario read_one(const YAML::Node& root, const Source& source, Bindings& bindin
     return scenario;
   }
   bool sound = top.attempt([&] { read_job(top.map("job"), scenario); });
-  if (scenario.incarnations.empty()) scenario.incarnations.emplace_back();
+  if (scenario.lives.empty()) scenario.lives.emplace_back();
   const auto read = [&](auto part, bool judged = true) {
     sound = top.attempt(part, judged) && sound;
   };
@@ -143,7 +143,7 @@ std::vector<Scenario> read_table(const YAML::Node& root, const Source& source) {
       return static_cast<std::int32_t>(world_of_program(bound, source.trainers));
     }
     read_job(bound.map("job"), scenario);
-    return scenario.incarnations.front().world_size();
+    return scenario.lives.front().world_size();
   };
   for (auto& row : table_rows(each, source.file, world)) {
     row.bindings.mistakes = source.mistakes;
@@ -178,7 +178,7 @@ std::vector<Scenario> read_root(const YAML::Node& root, const Source& source) {
 
 }  // namespace
 
-std::int32_t IncarnationPlan::world_size() const {
+std::int32_t LifePlan::world_size() const {
   std::int32_t last = -1;
   for (const auto& module : modules) {
     for (const auto rank : module.ranks) last = std::max(last, rank.value);
@@ -187,12 +187,12 @@ std::int32_t IncarnationPlan::world_size() const {
   return last < 0 ? layout.world_size() : last + 1;
 }
 
-bool IncarnationPlan::has_member(std::int32_t rank) const {
+bool LifePlan::has_member(std::int32_t rank) const {
   if (rank < 0 || rank >= world_size()) return false;
   return ranks.empty() || std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
 }
 
-std::string IncarnationPlan::members_text() const {
+std::string LifePlan::members_text() const {
   if (ranks.empty()) return "0 to " + std::to_string(world_size() - 1);
   std::vector<std::int32_t> sorted = ranks;
   std::sort(sorted.begin(), sorted.end());

@@ -1,5 +1,5 @@
 #pragma once
-// Defines a scenario: the incarnations that run and the results that are expected. This is the
+// Defines a scenario: the lives that run and the results that are expected. This is the
 // parsed form of the language in docs/scenarios.md. A scenario is a plain value that does not
 // depend on the lane: equal scenarios run in the same way.
 
@@ -179,7 +179,7 @@ using Action = std::variant<TrainAction, SaveAction, FinalizeAction, ReallocateA
                             OwnMetadataAction, ReshardAction, DiffAction, DamageAction>;
 
 /// One life of the job. Every life except the first begins by loading the tracker's checkpoint.
-struct IncarnationPlan {
+struct LifePlan {
   /// Layout of a job without modules, which is one model. `optimizer_sharding` is the default for
   /// modules that set no sharding of their own.
   sim::Layout layout;
@@ -217,7 +217,7 @@ struct IncarnationPlan {
   /// Returns the job's members as text for messages, such as "0 to 3" or "1, 3".
   std::string members_text() const;
 
-  friend bool operator==(const IncarnationPlan&, const IncarnationPlan&) = default;
+  friend bool operator==(const LifePlan&, const LifePlan&) = default;
 };
 
 /// Says which changes the end of a life leaves in the store of the simulated lane.
@@ -332,8 +332,8 @@ struct Scenario {
   /// The field in which the two parameter groups of an optimizer differ.
   sim::GroupField groups_differ_in = sim::GroupField::kWdMult;
   CheckpointPlan checkpoint;
-  std::vector<IncarnationPlan> incarnations;
-  /// The plan of a trainer; if set, it replaces the job and its incarnations.
+  std::vector<LifePlan> lives;
+  /// The plan of a trainer; if set, it replaces the job and its lives.
   std::optional<ProgramPlan> program = {};
   Expectation expect;
   std::vector<std::string> caught;  ///< mutants that this scenario must catch

@@ -42,7 +42,7 @@ std::vector<std::string_view> world_faults() {
 }
 
 /// Reads `rank` or `ranks` of a bad result.
-void read_bad_ranks(YamlMap& map, const IncarnationPlan& plan, BadResultAction& bad) {
+void read_bad_ranks(YamlMap& map, const LifePlan& plan, BadResultAction& bad) {
   const auto rank = map.integer_in("rank", 0, kHighestRank).value_or(0);
   auto ranks = map.integers("ranks");
   if (!map.has("ranks")) ranks = {rank};
@@ -65,7 +65,7 @@ Row<DamageAction> of_flip(Row<DamageAction> row) {
 
 }  // namespace
 
-void require_member(YamlMap& map, const char* key, std::int64_t rank, const IncarnationPlan& plan) {
+void require_member(YamlMap& map, const char* key, std::int64_t rank, const LifePlan& plan) {
   const bool fits = rank >= 0 && rank <= kHighestRank;
   if (fits && plan.has_member(static_cast<std::int32_t>(rank))) return;
   map.fail(map.node(map.has(key) ? key : "kind"),
@@ -91,7 +91,7 @@ const Rows<BadResultAction>& bad_result_rows() {
   return rows;
 }
 
-void check(YamlMap& map, BadResultAction& bad, const IncarnationPlan& plan) {
+void check(YamlMap& map, BadResultAction& bad, const LifePlan& plan) {
   map.attempt([&] { read_bad_ranks(map, plan, bad); });
   if (!bad.fatal && map.has("value")) {
     map.fail(map.node("value"), "gives a value for a spike, which has a fixed one");
@@ -117,7 +117,7 @@ const Rows<FaultAction>& fault_rows() {
   return rows;
 }
 
-void check(YamlMap& map, const FaultAction& fault, const IncarnationPlan& plan) {
+void check(YamlMap& map, const FaultAction& fault, const LifePlan& plan) {
   map.attempt([&] { require_member(map, "rank", fault.rank, plan); });
   try {
     sim::require_possible(spec_of(fault));
@@ -142,7 +142,7 @@ const Rows<DamageAction>& damage_rows() {
   return rows;
 }
 
-void check(YamlMap& map, const DamageAction& damage, const IncarnationPlan& /*plan*/) {
+void check(YamlMap& map, const DamageAction& damage, const LifePlan& /*plan*/) {
   const bool flips = map.has("byte") || map.has("bit");
   if (int{flips} + int{damage.cut.has_value()} + int{damage.remove} + int{damage.from.has_value()} >
       1) {

@@ -12,7 +12,7 @@ namespace reprise::driver {
 
 /// Throws USAGE at the key `key` if the rank does nothing in this life: what is planned there would
 /// never happen.
-void require_member(YamlMap& map, const char* key, std::int64_t rank, const IncarnationPlan& plan);
+void require_member(YamlMap& map, const char* key, std::int64_t rank, const LifePlan& plan);
 
 const Rows<BadResultAction>& bad_result_rows();
 const Rows<FaultAction>& fault_rows();
@@ -22,9 +22,9 @@ const Rows<Lie>& lie_rows();
 /// Each checks what was read of a step against itself and against the life. Throws USAGE with file
 /// and line, also for a rank that is not a member of this life's job: the fault would never fire.
 /// The first also reads the ranks.
-void check(YamlMap& map, BadResultAction& bad, const IncarnationPlan& plan);
-void check(YamlMap& map, const FaultAction& fault, const IncarnationPlan& plan);
-void check(YamlMap& map, const DamageAction& damage, const IncarnationPlan& plan);
+void check(YamlMap& map, BadResultAction& bad, const LifePlan& plan);
+void check(YamlMap& map, const FaultAction& fault, const LifePlan& plan);
+void check(YamlMap& map, const DamageAction& damage, const LifePlan& plan);
 
 /// Returns the fault. Throws USAGE for an unknown kind or moment.
 sim::FaultSpec spec_of(const FaultAction& fault);

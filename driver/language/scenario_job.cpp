@@ -37,7 +37,7 @@ void check_schedule(YamlMap& map, const sim::Schedule& schedule) {
 }
 
 void read_nodes(YamlMap& job, Scenario& scenario) {
-  const std::int32_t world = scenario.incarnations.front().world_size();
+  const std::int32_t world = scenario.lives.front().world_size();
   const auto nodes = job.integer_in("nodes", 1, kWorldMax);
   if (scenario.ranks_per_node > 0 && nodes)
     job.fail(job.node("nodes"), "has both nodes and ranks_per_node");
@@ -79,23 +79,23 @@ Choice<std::optional<sim::RerunMode>> rerun_modes() {
 }
 
 /// The members of a job that is one model.
-Row<IncarnationPlan> members_row() {
-  auto members = row("ranks", &IncarnationPlan::ranks, read_ranks);
-  members.read = [read = members.read](YamlMap& map, std::string_view key, IncarnationPlan& plan) {
+Row<LifePlan> members_row() {
+  auto members = row("ranks", &LifePlan::ranks, read_ranks);
+  members.read = [read = members.read](YamlMap& map, std::string_view key, LifePlan& plan) {
     if (map.has(key) && !plan.modules.empty()) {
       map.fail(map.node(key), "names ranks, but the job has modules, each with its own ranks");
     }
     read(map, key, plan);
     require_place_for_each(plan.ranks.size(), plan.layout, map);
   };
-  members.is_usual = [](const IncarnationPlan& plan) {
+  members.is_usual = [](const LifePlan& plan) {
     return plan.ranks.empty() && plan.modules.empty();
   };
   return members;
 }
 
 /// Reads the layout of a restart whose job is one model. From this life on, the job has no modules.
-void read_one_model(YamlMap& restart, const Scenario& scenario, IncarnationPlan& plan) {
+void read_one_model(YamlMap& restart, const Scenario& scenario, LifePlan& plan) {
   plan.layout = read_layout(restart, plan.layout.order, scenario.model);
   if (scenario.model.empty()) {
     restart.fail(restart.node("layout"),
@@ -104,21 +104,21 @@ void read_one_model(YamlMap& restart, const Scenario& scenario, IncarnationPlan&
   plan.modules.clear();
 }
 
-void read_life(YamlMap& map, IncarnationPlan& plan) {
+void read_life(YamlMap& map, LifePlan& plan) {
   read_rows(map, life_rows(), plan);
   read_rows(map, form_rows(), plan);
 }
 
 /// Refuses `sharding` in a restart that does not list modules: each module keeps its own sharding,
 /// so the key would have no effect.
-void require_meaning(YamlMap& restart, const IncarnationPlan& plan) {
+void require_meaning(YamlMap& restart, const LifePlan& plan) {
   if (plan.modules.empty() || !restart.has("sharding") || restart.has("modules")) return;
   restart.fail(restart.node("sharding"),
                "has a sharding for modules but names none; name the modules beside it");
 }
 
 /// Reads the modules of the first life, or its one model, with their layouts.
-void read_ranks_of(YamlMap& job, Scenario& scenario, IncarnationPlan& first) {
+void read_ranks_of(YamlMap& job, Scenario& scenario, LifePlan& first) {
   read_modules(job, first);
   if (!first.modules.empty()) return;
   job.attempt([&] { scenario.model = read_model(job); });
@@ -156,8 +156,8 @@ const Rows<Scenario>& job_rows() {
   return rows;
 }
 
-const Rows<IncarnationPlan>& life_rows() {
-  using Plan = IncarnationPlan;
+const Rows<LifePlan>& life_rows() {
+  using Plan = LifePlan;
   using sim::GroupSource;
   using sim::RegistryUse;
   static const Rows<Plan> rows = {
@@ -179,18 +179,18 @@ const Rows<IncarnationPlan>& life_rows() {
   return rows;
 }
 
-const Rows<IncarnationPlan>& form_rows() {
-  static const Rows<IncarnationPlan> rows = {
-      row("group_order", &IncarnationPlan::plain_first, either("decayed_first", "plain_first")),
-      row("keys", &IncarnationPlan::keys,
+const Rows<LifePlan>& form_rows() {
+  static const Rows<LifePlan> rows = {
+      row("group_order", &LifePlan::plain_first, either("decayed_first", "plain_first")),
+      row("keys", &LifePlan::keys,
           by_name(std::array<std::string_view, 3>{"prefixed", "bare", "mixed"},
                   sim::key_form_named)),
   };
   return rows;
 }
 
-const Rows<IncarnationPlan>& restart_rows() {
-  using Plan = IncarnationPlan;
+const Rows<LifePlan>& restart_rows() {
+  using Plan = LifePlan;
   static const Rows<Plan> rows = {
       row("on", &Plan::other_device, either("same_device", "other_device")),
       row("adopts", &Plan::adopts, &YamlMap::texts),
@@ -208,19 +208,19 @@ void read_job(YamlMap job, Scenario& scenario) {
     read_rows(optimizer, optimizer_rows(), scenario);
     optimizer.refuse_unknown();
   });
-  IncarnationPlan first;
+  LifePlan first;
   first.optimizer_sharding = scenario.optimizer_sharding;
   const bool placed = job.attempt([&] { read_ranks_of(job, scenario, first); });
   for (const char* known : {"optimizer", "model", "layout"}) job.know(known);
   job.attempt([&] { read_life(job, first); }, placed);
-  scenario.incarnations.push_back(std::move(first));
+  scenario.lives.push_back(std::move(first));
   read_rows(job, job_rows(), scenario);
   job.attempt([&] { read_nodes(job, scenario); }, placed);
   job.refuse_unknown();
 }
 
-IncarnationPlan read_restart(YamlMap restart, const Scenario& scenario) {
-  IncarnationPlan plan = like_the_last(scenario);
+LifePlan read_restart(YamlMap restart, const Scenario& scenario) {
+  LifePlan plan = like_the_last(scenario);
   restart.attempt([&] {
     plan.optimizer_sharding = read_sharding(restart, "sharding").value_or(plan.optimizer_sharding);
   });
@@ -247,8 +247,8 @@ IncarnationPlan read_restart(YamlMap restart, const Scenario& scenario) {
   return plan;
 }
 
-IncarnationPlan like_the_last(const Scenario& scenario) {
-  IncarnationPlan plan = scenario.incarnations.back();
+LifePlan like_the_last(const Scenario& scenario) {
+  LifePlan plan = scenario.lives.back();
   plan.actions.clear();
   for (const auto& row : restart_rows()) row.reset(plan);
   plan.load = {};

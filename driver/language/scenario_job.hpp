@@ -11,17 +11,17 @@ const Rows<Scenario>& optimizer_rows();
 const Rows<Scenario>& job_rows();
 /// Keys of the job or of a restart; in a restart each keeps the value of the life before. If one
 /// life has an unusual one, all are written for all lives.
-const Rows<IncarnationPlan>& life_rows();
+const Rows<LifePlan>& life_rows();
 /// The same for the forms of keys and parameter groups, which differ between versions of Megatron.
-const Rows<IncarnationPlan>& form_rows();
+const Rows<LifePlan>& form_rows();
 /// Keys of a restart alone, beside load_rows().
-const Rows<IncarnationPlan>& restart_rows();
+const Rows<LifePlan>& restart_rows();
 
-/// Adds the first incarnation. Throws the USAGE errors of YamlMap, as do the functions below.
+/// Adds the first life. Throws the USAGE errors of YamlMap, as do the functions below.
 void read_job(YamlMap job, Scenario& scenario);
-/// Returns the next incarnation without its actions. A key that is absent keeps the value of the
-/// previous incarnation.
-IncarnationPlan read_restart(YamlMap restart, const Scenario& scenario);
-IncarnationPlan like_the_last(const Scenario& scenario);
+/// Returns the next life without its actions. A key that is absent keeps the value of the
+/// previous life.
+LifePlan read_restart(YamlMap restart, const Scenario& scenario);
+LifePlan like_the_last(const Scenario& scenario);
 
 }  // namespace reprise::driver

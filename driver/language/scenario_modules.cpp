@@ -71,7 +71,7 @@ ModuleConfig read_module(YamlMap map, const std::string& name, const ModuleConfi
   return module;
 }
 
-std::vector<ModuleConfig> read_list(YamlMap& map, const IncarnationPlan& plan) {
+std::vector<ModuleConfig> read_list(YamlMap& map, const LifePlan& plan) {
   YamlMap list = map.map("modules");
   const auto names = list.keys();
   if (names.empty() || names.size() > kModulesMax) {
@@ -117,7 +117,7 @@ void refuse_beside(YamlMap& map) {
   }
 }
 
-void require_added(YamlMap& restart, const IncarnationPlan& plan, const std::string& name) {
+void require_added(YamlMap& restart, const LifePlan& plan, const std::string& name) {
   if (sim::module_named(plan.modules, name) != nullptr) return;
   std::vector<std::string> names;
   for (const auto& module : plan.modules) names.push_back(module.name);
@@ -129,7 +129,7 @@ void require_added(YamlMap& restart, const IncarnationPlan& plan, const std::str
 
 }  // namespace
 
-void read_modules(YamlMap& map, IncarnationPlan& plan) {
+void read_modules(YamlMap& map, LifePlan& plan) {
   const bool together = map.word("place", kPlaces) == "colocated";
   map.know("modules");
   if (!map.has("modules") && !map.has("place")) return;
@@ -181,7 +181,7 @@ const Rows<sim::LoadChoice>& load_rows() {
   return rows;
 }
 
-void read_load_choice(YamlMap& restart, IncarnationPlan& plan) {
+void read_load_choice(YamlMap& restart, LifePlan& plan) {
   read_rows(restart, load_rows(), plan.load);
   restart.attempt_each(plan.load.adds,
                        [&](const std::string& name) { require_added(restart, plan, name); });

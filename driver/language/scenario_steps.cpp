@@ -112,16 +112,16 @@ std::vector<std::string_view> step_keys(bool words) {
   return keys;
 }
 
-void check(YamlMap& map, const SaveAction& save, const IncarnationPlan& plan) {
+void check(YamlMap& map, const SaveAction& save, const LifePlan& plan) {
   if (save.lie) require_member(map, "lie", save.lie->rank, plan);
 }
 
 /// Reads steps that are a single word.
 void read_word(const YamlMap& top, const YAML::Node& node, int number, Scenario& scenario) {
-  auto& actions = scenario.incarnations.back().actions;
+  auto& actions = scenario.lives.back().actions;
   const std::string& word = node.Scalar();
   if (word == "restart") {
-    scenario.incarnations.push_back(like_the_last(scenario));
+    scenario.lives.push_back(like_the_last(scenario));
     return;
   }
   const auto is_step = [&]<class Act>(const Step<Act>& kind) {
@@ -141,7 +141,7 @@ void read_word(const YamlMap& top, const YAML::Node& node, int number, Scenario&
 
 /// Reads the step if it is of this kind.
 template <class Act>
-bool read_as(const Step<Act>& kind, YamlMap& step, IncarnationPlan& plan) {
+bool read_as(const Step<Act>& kind, YamlMap& step, LifePlan& plan) {
   if (kind.rows.empty() || !step.has(kind.key)) return false;
   Act act;
   if (kind.brief == Brief::kFirst && step.node(kind.key).IsScalar()) {
@@ -158,21 +158,20 @@ bool read_as(const Step<Act>& kind, YamlMap& step, IncarnationPlan& plan) {
 
 /// Reads `- incarnation: {command: [...]}`. It becomes the first life if no other life precedes it.
 void add_command(CommandLife command, Scenario& scenario) {
-  const bool first = scenario.incarnations.size() == 1 &&
-                     scenario.incarnations.front().actions.empty() &&
-                     !scenario.incarnations.front().command;
-  if (!first) scenario.incarnations.push_back(like_the_last(scenario));
-  scenario.incarnations.back().command = std::move(command);
+  const bool first = scenario.lives.size() == 1 && scenario.lives.front().actions.empty() &&
+                     !scenario.lives.front().command;
+  if (!first) scenario.lives.push_back(like_the_last(scenario));
+  scenario.lives.back().command = std::move(command);
 }
 
 /// Reads steps that are maps, such as `- train: 3` or `- restart: {layout: {tp: 4}}`.
 void read_step(YamlMap step, const YAML::Node& node, Scenario& scenario) {
-  IncarnationPlan& plan = scenario.incarnations.back();
+  LifePlan& plan = scenario.lives.back();
   const bool within_life = std::apply(
       [&](const auto&... kinds) { return (read_as(kinds, step, plan) || ...); }, kinds_of_steps());
   if (within_life) return step.refuse_unknown();
   if (step.has("restart")) {
-    scenario.incarnations.push_back(read_restart(step.map("restart"), scenario));
+    scenario.lives.push_back(read_restart(step.map("restart"), scenario));
   } else if (step.has("incarnation")) {
     add_command(read_command_life(step.map("incarnation")), scenario);
   } else {
@@ -199,7 +198,7 @@ bool is_afterwards(const Action& action) {
 }
 
 /// Checks the order of the steps within one life.
-void require_order(const YamlMap& top, const IncarnationPlan& plan, const YAML::Node& root) {
+void require_order(const YamlMap& top, const LifePlan& plan, const YAML::Node& root) {
   bool exited = false;
   bool ended = false;
   for (const auto& action : plan.actions) {
@@ -286,14 +285,14 @@ void put_action(YAML::Emitter& out, const Action& action) {
 }
 
 void require_sense(const YamlMap& top, const Scenario& scenario, const YAML::Node& root) {
-  bool loads = scenario.incarnations.size() > 1;
+  bool loads = scenario.lives.size() > 1;
   bool saved = false;
-  for (const auto& plan : scenario.incarnations) {
+  for (const auto& plan : scenario.lives) {
     loads = loads || plan.command;  // the checkpoint of a command is read, too
     saved = saved || plan.command;
   }
   std::int64_t trained = 0;
-  for (const auto& action : scenario.incarnations.front().actions) {
+  for (const auto& action : scenario.lives.front().actions) {
     saved = saved || std::holds_alternative<SaveAction>(action) ||
             std::holds_alternative<ExitAction>(action) || saves_on_the_way(action, trained);
     if (!std::holds_alternative<LoadAction>(action)) continue;
@@ -302,10 +301,10 @@ void require_sense(const YamlMap& top, const Scenario& scenario, const YAML::Nod
   }
   if (!loads) top.fail(root, "never restarts and never loads, so nothing would be compared");
   if (!saved) top.fail(root, "restarts before anything has been saved");
-  for (const auto& plan : scenario.incarnations) {
+  for (const auto& plan : scenario.lives) {
     require_order(top, plan, root);
   }
-  const auto& last = scenario.incarnations.back().actions;
+  const auto& last = scenario.lives.back().actions;
   if (std::any_of(last.begin(), last.end(), changes_stored)) {
     top.fail(root, "does something to a checkpoint, but nothing loads it afterwards");
   }

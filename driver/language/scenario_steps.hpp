@@ -6,7 +6,7 @@
 
 namespace reprise::driver {
 
-/// Adds the actions of each incarnation, and the incarnations after the first. Throws the USAGE
+/// Adds the actions of each life, and the lives after the first. Throws the USAGE
 /// errors of YamlMap.
 void read_steps(YamlMap& top, Scenario& scenario);
 /// Writes a step within a life.

@@ -25,7 +25,7 @@ struct TableRow {
   Bindings bindings;
 };
 
-/// Returns the number of ranks of the first incarnation. `before` holds the row's values on the
+/// Returns the number of ranks of the first life. `before` holds the row's values on the
 /// earlier axes of the table. Throws if these values do not determine the number.
 using WorldOf = std::function<std::int32_t(Bindings& before)>;
 

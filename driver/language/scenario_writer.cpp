@@ -60,7 +60,7 @@ void put_module(YAML::Emitter& out, const sim::ModuleConfig& module) {
 
 /// Writes the layout of a job that is one model. For other jobs, writes the modules with their
 /// ranks.
-void put_grids(YAML::Emitter& out, const IncarnationPlan& plan) {
+void put_grids(YAML::Emitter& out, const LifePlan& plan) {
   if (plan.modules.empty()) return put_layout(out, plan.layout);
   out << YAML::Key << "modules" << YAML::Value << YAML::BeginMap;
   for (const auto& module : plan.modules) put_module(out, module);
@@ -68,9 +68,9 @@ void put_grids(YAML::Emitter& out, const IncarnationPlan& plan) {
 }
 
 /// Writes all these settings of a life if a life of the scenario has an unusual one.
-void put_life(YAML::Emitter& out, const Scenario& scenario, const IncarnationPlan& plan,
-              const Rows<IncarnationPlan>& rows) {
-  const auto& lives = scenario.incarnations;
+void put_life(YAML::Emitter& out, const Scenario& scenario, const LifePlan& plan,
+              const Rows<LifePlan>& rows) {
+  const auto& lives = scenario.lives;
   const bool usual = std::all_of(lives.begin(), lives.end(),
                                  [&rows](const auto& life) { return are_usual(rows, life); });
   if (usual) return;
@@ -82,7 +82,7 @@ void put_life(YAML::Emitter& out, const Scenario& scenario, const IncarnationPla
 
 void put_job(YAML::Emitter& out, const Scenario& scenario) {
   out << YAML::Key << "job" << YAML::Value << YAML::BeginMap;
-  const IncarnationPlan& first = scenario.incarnations.front();
+  const LifePlan& first = scenario.lives.front();
   if (first.modules.empty()) put(out, "model", scenario.model);
   put_grids(out, first);
   out << YAML::Key << "optimizer" << YAML::Value << YAML::Flow;
@@ -93,7 +93,7 @@ void put_job(YAML::Emitter& out, const Scenario& scenario) {
   out << YAML::EndMap;
 }
 
-void put_restart(YAML::Emitter& out, const Scenario& scenario, const IncarnationPlan& plan) {
+void put_restart(YAML::Emitter& out, const Scenario& scenario, const LifePlan& plan) {
   out << YAML::BeginMap << YAML::Key << "restart" << YAML::Value << YAML::Flow << YAML::BeginMap;
   put_grids(out, plan);
   put(out, "sharding", std::string(name_of(plan.optimizer_sharding)));
@@ -106,8 +106,8 @@ void put_restart(YAML::Emitter& out, const Scenario& scenario, const Incarnation
 
 void put_steps(YAML::Emitter& out, const Scenario& scenario) {
   out << YAML::Key << "steps" << YAML::Value << YAML::BeginSeq;
-  for (std::size_t i = 0; i < scenario.incarnations.size(); ++i) {
-    const IncarnationPlan& plan = scenario.incarnations[i];
+  for (std::size_t i = 0; i < scenario.lives.size(); ++i) {
+    const LifePlan& plan = scenario.lives[i];
     if (plan.command) {
       put_command_life(out, *plan.command);
     } else if (i > 0) {

@@ -40,8 +40,8 @@ reports::Failure program_failure(const ProgramPlan& plan, const WitnessFindings&
                            .key = finding.key,
                            .saved = finding.expected,
                            .loaded = finding.found};
-  if (finding.life < result.incarnations.size()) {
-    failure.layout = result.incarnations[finding.life].layout;
+  if (finding.life < result.lives.size()) {
+    failure.layout = result.lives[finding.life].layout;
   }
   if (finding.rank) {
     failure.rank = static_cast<std::int32_t>(*finding.rank);

@@ -317,10 +317,10 @@ const LifeEvidence& last_compared(const std::vector<LifeEvidence>& lives) {
   return found == lives.rend() ? lives.back() : *found;
 }
 
-void add_incarnation(const ProgramPlan& plan, std::size_t number, const LifeEvidence& life,
-                     ScenarioResult& result) {
-  reports::Incarnation shown{
-      .layout = life.plan.command ? "command" : layout_text(plan.trainer, life.plan.layout)};
+void add_life(const ProgramPlan& plan, std::size_t number, const LifeEvidence& life,
+              ScenarioResult& result) {
+  reports::Life shown{.layout = life.plan.command ? "command"
+                                                  : layout_text(plan.trainer, life.plan.layout)};
   const auto steps = steps_of(life.ranks);
   const auto loaded = loaded_by(life);
   shown.outcome = life.plan.kill                     ? LifeOutcome::kCutShort
@@ -332,7 +332,7 @@ void add_incarnation(const ProgramPlan& plan, std::size_t number, const LifeEvid
   shown.first_step = loaded.value_or(0);
   shown.last_step = steps.empty() ? shown.first_step : steps.back();
   result.layouts.push_back(shown.layout);
-  result.incarnations.push_back(std::move(shown));
+  result.lives.push_back(std::move(shown));
 }
 
 void add_trajectory(const ProgramPlan& plan, std::size_t number, const LifeEvidence& life,
@@ -404,7 +404,7 @@ ScenarioResult describe_lives(const ProgramPlan& plan, const std::vector<LifeEvi
                               const ControlRuns& controls) {
   ScenarioResult result;
   for (std::size_t i = 0; i < lives.size(); ++i) {
-    add_incarnation(plan, i, lives[i], result);
+    add_life(plan, i, lives[i], result);
     add_trajectory(plan, i, lives[i], controls, result);
     add_fault(lives[i], result);
     result.world = std::max(result.world, static_cast<std::int32_t>(lives[i].ends.size()));
@@ -447,7 +447,7 @@ void conclude(const ProgramPlan& plan, const WitnessFindings& findings, Scenario
         point.uninterrupted_lr.reset();
         point.uninterrupted_loss_scale.reset();
       }
-      for (auto& life : result.incarnations) {
+      for (auto& life : result.lives) {
         if (life.outcome == LifeOutcome::kFailed) life.outcome = LifeOutcome::kRefused;
       }
       return;

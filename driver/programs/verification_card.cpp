@@ -16,8 +16,8 @@ constexpr std::size_t kDateLength = 10;  // length of the date in an ISO 8601 ti
 /// Returns the points after the last load. They are the last points of the trajectory.
 std::vector<TrainingPoint> resumed_points(const ScenarioResult& result) {
   auto points = result.trajectory;
-  if (result.incarnations.empty()) return {};
-  const auto& last = result.incarnations.back();
+  if (result.lives.empty()) return {};
+  const auto& last = result.lives.back();
   const auto steps =
       static_cast<std::size_t>(std::max<std::int64_t>(0, last.last_step - last.first_step));
   if (points.size() > steps) {
@@ -41,8 +41,8 @@ std::string expected_result(const reports::Report& report, const ScenarioResult&
     text = std::string(reports::name_of(result.verdict)) + ": " + result.code + ": " +
            result.reason + ".";
   } else {
-    text = "The run continues from step " + std::to_string(result.incarnations.back().first_step) +
-           " to step " + std::to_string(result.incarnations.back().last_step) + " on " +
+    text = "The run continues from step " + std::to_string(result.lives.back().first_step) +
+           " to step " + std::to_string(result.lives.back().last_step) + " on " +
            std::to_string(result.world) + " ranks (" + result.layouts.back() +
            "). What was live at the save and what was loaded are the same bits, " +
            std::to_string(elements) +

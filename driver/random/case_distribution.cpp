@@ -53,17 +53,15 @@ void add_layout(const Layout& layout, Values& values) {
   if (layout.etp != 0 && layout.etp != layout.tp) values.emplace("layout", "etp");
 }
 
-std::int32_t job_size(const IncarnationPlan& plan) {
-  return sim::job_members(modules_of(plan)).size();
-}
+std::int32_t job_size(const LifePlan& plan) { return sim::job_members(modules_of(plan)).size(); }
 
-bool is_colocated(const IncarnationPlan& plan) {
+bool is_colocated(const LifePlan& plan) {
   std::int32_t places = 0;
   for (const auto& module : plan.modules) places += module.layout.world_size();
   return places > job_size(plan);
 }
 
-void add_grids(const Scenario& scenario, const IncarnationPlan& plan, Values& values) {
+void add_grids(const Scenario& scenario, const LifePlan& plan, Values& values) {
   const auto modules = modules_of(plan);
   values.emplace("world", world_range(job_size(plan)));
   values.emplace("modules", std::to_string(modules.size()));
@@ -77,7 +75,7 @@ void add_grids(const Scenario& scenario, const IncarnationPlan& plan, Values& va
   if (modules.size() > 1) values.emplace("place", is_colocated(plan) ? "colocated" : "disjoint");
 }
 
-void add_rerun(const IncarnationPlan& plan, Values& values) {
+void add_rerun(const LifePlan& plan, Values& values) {
   const bool validates = plan.rerun != sim::RerunMode::kDisabled;
   values.emplace("rerun", validates ? "validated" : "disabled");
   if (!validates) return;
@@ -102,8 +100,7 @@ std::string percent(std::uint64_t part, std::uint64_t whole) {
 
 }  // namespace
 
-std::vector<std::string> changes_between(const IncarnationPlan& saved,
-                                         const IncarnationPlan& loading) {
+std::vector<std::string> changes_between(const LifePlan& saved, const LifePlan& loading) {
   std::vector<std::string> changes;
   const auto note = [&changes](bool changed, const std::string& name) {
     const bool noted = std::find(changes.begin(), changes.end(), name) != changes.end();
@@ -133,7 +130,7 @@ std::vector<std::string> changes_between(const IncarnationPlan& saved,
 
 void CaseDistribution::add(const Scenario& scenario) {
   Values values;
-  const auto& lives = scenario.incarnations;
+  const auto& lives = scenario.lives;
   values.emplace("lives", std::to_string(lives.size()));
   values.emplace("dim", std::to_string(scenario.shard_dim));
   values.emplace("strictness",
@@ -151,7 +148,7 @@ void CaseDistribution::add(const Scenario& scenario) {
     add_actions(lives[i].actions, i + 1 == lives.size(), values);
     const auto saves = saves_before(scenario, i);
     if (i == 0 || saves.empty()) continue;
-    const IncarnationPlan& saver = lives[saves.back().incarnation];
+    const LifePlan& saver = lives[saves.back().life];
     const auto changes = changes_between(saver, lives[i]);
     for (const auto& change : changes) values.emplace("change", change);
     if (changes.empty()) values.emplace("change", "none");

@@ -15,8 +15,7 @@ namespace reprise::driver {
 /// "CP", "PP" (stages and their layers), "HSDP" (replicate x shard), "world up", "world down",
 /// "order" and "sharding" are listed if any module has that change. "place" is a change from
 /// disjoint to colocated modules or back.
-std::vector<std::string> changes_between(const IncarnationPlan& saved,
-                                         const IncarnationPlan& loading);
+std::vector<std::string> changes_between(const LifePlan& saved, const LifePlan& loading);
 
 class CaseDistribution {
  public:

@@ -214,7 +214,7 @@ bool refuses_absent(Strictness mode) {
 /// made to load with a forced template. The other lives are not, because they save afterwards.
 void draw_rerun(Stream random, Scenario& scenario) {
   if (!chance(random, 3)) return;
-  for (auto& plan : scenario.incarnations) {
+  for (auto& plan : scenario.lives) {
     plan.rerun = sim::RerunMode::kValidateResults;
     if (chance(random, 3)) {
       plan.format = sim::checkpoint_format_named(one_of(random, sim::checkpoint_formats()));
@@ -222,10 +222,10 @@ void draw_rerun(Stream random, Scenario& scenario) {
     if (chance(random, 2)) plan.iterators = sim::Wrapping::kPlain;
   }
   if (!chance(random, 2) || !refuses_absent(scenario.checkpoint.strictness)) return;
-  scenario.incarnations.back().rerun_template = sim::RerunTemplate::kForced;
+  scenario.lives.back().rerun_template = sim::RerunTemplate::kForced;
 }
 
-/// Draws all of a scenario except its incarnations.
+/// Draws all of a scenario except its lives.
 Scenario random_job(Stream& random) {
   Scenario scenario;
   scenario.proves = "A random job goes on from its checkpoints as if it had never stopped.";
@@ -244,8 +244,7 @@ Scenario random_job(Stream& random) {
 
 /// Draws the job's layout or, in a quarter of the cases, its modules. Modules are drawn from a
 /// separate random stream.
-void draw_grids(Stream& random, const CaseLimits& limits, Scenario& scenario,
-                IncarnationPlan& plan) {
+void draw_grids(Stream& random, const CaseLimits& limits, Scenario& scenario, LifePlan& plan) {
   plan.layout = random_layout(random, scenario.model, random_world(random, limits));
   plan.optimizer_sharding = random_sharding(random);
   Stream modules = random.split("modules");
@@ -258,7 +257,7 @@ void draw_grids(Stream& random, const CaseLimits& limits, Scenario& scenario,
 }
 
 void change_for_restart(Stream& random, const std::string& model, const CaseLimits& limits,
-                        IncarnationPlan& plan) {
+                        LifePlan& plan) {
   if (!plan.modules.empty()) {
     plan.modules = changed_modules(random, std::move(plan.modules), limits);
     return;
@@ -278,7 +277,7 @@ std::vector<std::int32_t> random_members(Stream& random, std::int32_t count) {
   return ranks;
 }
 
-std::int32_t one_member(Stream& random, const IncarnationPlan& plan) {
+std::int32_t one_member(Stream& random, const LifePlan& plan) {
   const std::int32_t members =
       // With modules, every rank of the world is a member of the job.
       plan.modules.empty() ? plan.layout.world_size() : plan.world_size();
@@ -287,7 +286,7 @@ std::int32_t one_member(Stream& random, const IncarnationPlan& plan) {
                             : plan.ranks[static_cast<std::size_t>(place)];
 }
 
-FaultAction random_crash(Stream& random, const IncarnationPlan& plan) {
+FaultAction random_crash(Stream& random, const LifePlan& plan) {
   FaultAction crash;
   crash.rank = one_member(random, plan);
   crash.phase = one_of(random, phases_of_save());
@@ -299,7 +298,7 @@ FaultAction random_crash(Stream& random, const IncarnationPlan& plan) {
   return crash;
 }
 
-FaultAction random_write_fault(Stream& random, const IncarnationPlan& plan) {
+FaultAction random_write_fault(Stream& random, const LifePlan& plan) {
   FaultAction fault;
   fault.kind = one_of(random, kWriteFaults);
   fault.rank = one_member(random, plan);
@@ -309,7 +308,7 @@ FaultAction random_write_fault(Stream& random, const IncarnationPlan& plan) {
 }
 
 /// Inserts a fault before the life's last save, and allows this save to fail.
-void add_fault(Stream& random, IncarnationPlan& plan) {
+void add_fault(Stream& random, LifePlan& plan) {
   auto& actions = plan.actions;
   const bool crash = chance(random, 2);
   const FaultAction fault = crash ? random_crash(random, plan) : random_write_fault(random, plan);
@@ -329,24 +328,23 @@ void add_fault(Stream& random, IncarnationPlan& plan) {
 /// Ends the life with a fault checkpoint. Inserts a life that repeats the iteration on another
 /// device, to find out whether the first device was at fault.
 void add_rerun(Stream& random, std::size_t life, Scenario& scenario) {
-  for (auto& plan : scenario.incarnations) {
+  for (auto& plan : scenario.lives) {
     plan.rerun = sim::RerunMode::kValidateResults;
     // With any other format, the diagnosis would be lost at the restart.
     plan.format = sim::CheckpointFormat::kTorchDist;
     plan.iterators = sim::Wrapping::kWrapped;  // needed because a batch is read again
   }
-  IncarnationPlan& plan = scenario.incarnations[life];
+  LifePlan& plan = scenario.lives[life];
   BadResultAction bad;
   bad.kind = sim::ResultFault::kPersistentError;
   bad.ranks = {one_member(random, plan)};
   plan.actions.insert(plan.actions.end(), {TrainAction{1}, bad, ExitAction{16, true}});
-  IncarnationPlan decides = plan;
+  LifePlan decides = plan;
   decides.other_device = true;
   decides.actions = {ExitAction{17, false}};
-  scenario.incarnations.insert(
-      scenario.incarnations.begin() + static_cast<std::ptrdiff_t>(life) + 1, decides);
-  for (std::size_t i = life + 2; i < scenario.incarnations.size(); ++i) {
-    scenario.incarnations[i].rerun = sim::RerunMode::kDisabled;
+  scenario.lives.insert(scenario.lives.begin() + static_cast<std::ptrdiff_t>(life) + 1, decides);
+  for (std::size_t i = life + 2; i < scenario.lives.size(); ++i) {
+    scenario.lives[i].rerun = sim::RerunMode::kDisabled;
   }
 }
 
@@ -385,10 +383,10 @@ void draw_async(Stream random, const AsyncOdds& odds, CheckpointPlan& plan) {
 
 Scenario random_scenario(Stream random, const CaseLimits& limits) {
   Scenario scenario = random_job(random);
-  IncarnationPlan plan;
+  LifePlan plan;
   draw_grids(random, limits, scenario, plan);
   std::size_t lives = 2;
-  while (lives < limits.incarnations_max && chance(random, 3)) ++lives;
+  while (lives < limits.lives_max && chance(random, 3)) ++lives;
   for (std::size_t i = 0; i < lives; ++i) {
     if (i > 0) change_for_restart(random, scenario.model, limits, plan);
     plan.actions.clear();
@@ -397,10 +395,10 @@ Scenario random_scenario(Stream random, const CaseLimits& limits) {
     } else {
       add_training(random, 2, plan.actions);
     }
-    scenario.incarnations.push_back(plan);
+    scenario.lives.push_back(plan);
     Stream order = random.split("members").split(i);
     if (plan.modules.empty() && chance(order, 3)) {
-      scenario.incarnations.back().ranks = random_members(order, plan.layout.world_size());
+      scenario.lives.back().ranks = random_members(order, plan.layout.world_size());
     }
   }
   draw_rerun(random.split("rerun"), scenario);
@@ -413,12 +411,12 @@ Scenario random_faulty_scenario(Stream random, const CaseLimits& limits) {
   scenario.proves = "A random job goes on from a committed checkpoint, whatever goes wrong.";
   // Without these changes, it would be unknown whether a load must be refused, because that depends
   // on the checkpoint that the fault leaves.
-  for (auto& plan : scenario.incarnations) {
+  for (auto& plan : scenario.lives) {
     forget_buckets(plan);
     plan.rerun_template = sim::RerunTemplate::kAsStored;
   }
-  scenario.optimizer_sharding = scenario.incarnations.front().optimizer_sharding;
-  auto& lives = scenario.incarnations;
+  scenario.optimizer_sharding = scenario.lives.front().optimizer_sharding;
+  auto& lives = scenario.lives;
   if (std::holds_alternative<TrainAction>(lives.front().actions.front())) {
     lives.front().actions.insert(lives.front().actions.begin() + 1, SaveAction{});
   } else {

@@ -12,7 +12,7 @@ namespace reprise::driver {
 
 struct CaseLimits {
   std::int32_t world_max = 16;
-  std::size_t incarnations_max = 4;
+  std::size_t lives_max = 4;
 };
 
 sim::Sharding random_sharding(Stream& random);

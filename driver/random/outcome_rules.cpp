@@ -22,7 +22,7 @@ bool saves_surely(const Action& action) {
 
 /// True if a load can restore the optimizer from the life's newest checkpoint. A release never
 /// provides an optimizer.
-bool holds_optimizer(const IncarnationPlan& plan) {
+bool holds_optimizer(const LifePlan& plan) {
   bool holds = true;
   for (const auto& action : plan.actions) {
     const auto* save = std::get_if<SaveAction>(&action);
@@ -74,7 +74,7 @@ std::vector<bool> stages_that_own(const Layout& layout, const std::string& model
 }
 
 template <class Wanted>
-const Wanted* last_of(const IncarnationPlan& plan) {
+const Wanted* last_of(const LifePlan& plan) {
   const Wanted* found = nullptr;
   for (const auto& action : plan.actions) {
     if (const auto* one = std::get_if<Wanted>(&action)) found = one;
@@ -85,20 +85,20 @@ const Wanted* last_of(const IncarnationPlan& plan) {
 /// True if every life that exits has a reason to: a wrong result in that life, or an exit of the
 /// previous life.
 bool exits_have_reasons(const Scenario& scenario) {
-  for (std::size_t i = 0; i < scenario.incarnations.size(); ++i) {
-    const IncarnationPlan& plan = scenario.incarnations[i];
+  for (std::size_t i = 0; i < scenario.lives.size(); ++i) {
+    const LifePlan& plan = scenario.lives[i];
     if (last_of<ExitAction>(plan) == nullptr || last_of<BadResultAction>(plan) != nullptr) continue;
-    if (i == 0 || last_of<ExitAction>(scenario.incarnations[i - 1]) == nullptr) return false;
+    if (i == 0 || last_of<ExitAction>(scenario.lives[i - 1]) == nullptr) return false;
   }
   return true;
 }
 
 /// True if the plan damages a checkpoint or renames it to a release after the life.
-bool ends_in_damage(const IncarnationPlan& plan) {
+bool ends_in_damage(const LifePlan& plan) {
   return last_of<DamageAction>(plan) != nullptr || last_of<ReleaseAction>(plan) != nullptr;
 }
 
-bool modules_fit(const IncarnationPlan& plan) {
+bool modules_fit(const LifePlan& plan) {
   for (const auto& module : plan.modules) {
     if (module.ranks.size() != static_cast<std::size_t>(module.layout.world_size())) return false;
   }
@@ -131,7 +131,7 @@ void fit_modules(std::vector<ModuleConfig>& modules) {
   modules = side_by_side(std::move(modules));
 }
 
-void fit_ranks(IncarnationPlan& plan) {
+void fit_ranks(LifePlan& plan) {
   if (!plan.modules.empty()) {
     if (!modules_fit(plan)) fit_modules(plan.modules);
     return;
@@ -140,14 +140,13 @@ void fit_ranks(IncarnationPlan& plan) {
   if (plan.ranks.size() != members) plan.ranks.clear();
 }
 
-std::int32_t members_of(const IncarnationPlan& plan) {
+std::int32_t members_of(const LifePlan& plan) {
   return plan.modules.empty() ? plan.layout.world_size() : plan.world_size();
 }
 
 /// A forced template makes each rank request its own object of the rerun machine. Returns the
 /// refusal if the checkpoint lacks these objects, or was saved by another number of ranks.
-std::optional<ExpectedRefusal> refused_template(const IncarnationPlan& saved,
-                                                const IncarnationPlan& loading) {
+std::optional<ExpectedRefusal> refused_template(const LifePlan& saved, const LifePlan& loading) {
   if (loading.rerun_template == sim::RerunTemplate::kAsStored) return std::nullopt;
   const bool stored = saved.rerun && *saved.rerun != sim::RerunMode::kDisabled &&
                       saved.format == sim::CheckpointFormat::kTorchDist;
@@ -155,8 +154,7 @@ std::optional<ExpectedRefusal> refused_template(const IncarnationPlan& saved,
   return ExpectedRefusal{Code::kNotStored, "rerun_state_machine_state"};
 }
 
-std::optional<ExpectedRefusal> refused_buckets(const IncarnationPlan& saved,
-                                               const IncarnationPlan& loading) {
+std::optional<ExpectedRefusal> refused_buckets(const LifePlan& saved, const LifePlan& loading) {
   const auto before = modules_of(saved);
   const auto own = modules_of(loading);
   if (!holds_optimizer(saved) || !loading.load.optimizer || loading.load.finetune) {
@@ -173,13 +171,12 @@ std::optional<ExpectedRefusal> refused_buckets(const IncarnationPlan& saved,
 
 }  // namespace
 
-std::vector<ModuleConfig> modules_of(const IncarnationPlan& plan) {
+std::vector<ModuleConfig> modules_of(const LifePlan& plan) {
   if (!plan.modules.empty()) return plan.modules;
   return {{.layout = plan.layout, .optimizer_sharding = plan.optimizer_sharding}};
 }
 
-std::optional<ExpectedRefusal> refusal_between(const IncarnationPlan& saved,
-                                               const IncarnationPlan& loading) {
+std::optional<ExpectedRefusal> refusal_between(const LifePlan& saved, const LifePlan& loading) {
   if (auto refused = refused_modules(modules_of(saved), modules_of(loading), loading.load)) {
     return refused;
   }
@@ -192,7 +189,7 @@ bool every_rank_owns(const Layout& layout, const std::string& model) {
   return std::find(owns.begin(), owns.end(), false) == owns.end();
 }
 
-bool every_rank_owns(const IncarnationPlan& plan, const std::string& model) {
+bool every_rank_owns(const LifePlan& plan, const std::string& model) {
   if (plan.modules.empty()) return every_rank_owns(plan.layout, model);
   std::vector<bool> owns(static_cast<std::size_t>(plan.world_size()));
   for (const auto& module : plan.modules) {
@@ -209,8 +206,8 @@ bool every_rank_owns(const IncarnationPlan& plan, const std::string& model) {
 
 void expect_what_must_come(Scenario& scenario) {
   scenario.expect = {};
-  auto& lives = scenario.incarnations;
-  const IncarnationPlan* saved = nullptr;
+  auto& lives = scenario.lives;
+  const LifePlan* saved = nullptr;
   for (std::size_t i = 0; i < lives.size(); ++i) {
     if (i > 0 && saved != nullptr) {
       if (const auto refused = refusal_between(*saved, lives[i])) {
@@ -231,7 +228,7 @@ void expect_what_must_come(Scenario& scenario) {
 }
 
 void fit_members(Scenario& scenario) {
-  for (auto& plan : scenario.incarnations) {
+  for (auto& plan : scenario.lives) {
     fit_ranks(plan);
     for (auto& action : plan.actions) {
       const auto fit = [&plan](std::int32_t& rank) {
@@ -246,7 +243,7 @@ void fit_members(Scenario& scenario) {
   }
 }
 
-void forget_buckets(IncarnationPlan& plan) {
+void forget_buckets(LifePlan& plan) {
   const auto forget = [](sim::Sharding& sharding) {
     if (sharding == kBuckets) sharding = sim::Sharding::kFullyReshardable;
   };
@@ -255,12 +252,12 @@ void forget_buckets(IncarnationPlan& plan) {
 }
 
 bool makes_sense(const Scenario& scenario) {
-  if (!exits_have_reasons(scenario) || ends_in_damage(scenario.incarnations.back())) return false;
+  if (!exits_have_reasons(scenario) || ends_in_damage(scenario.lives.back())) return false;
   bool saved = false;
-  bool loads = scenario.incarnations.size() > 1;
-  for (std::size_t i = 0; i < scenario.incarnations.size(); ++i) {
+  bool loads = scenario.lives.size() > 1;
+  for (std::size_t i = 0; i < scenario.lives.size(); ++i) {
     if (i > 0 && !saved) return false;
-    for (const auto& action : scenario.incarnations[i].actions) {
+    for (const auto& action : scenario.lives[i].actions) {
       const auto* save = std::get_if<SaveAction>(&action);
       const bool may_fail = save != nullptr && save->fails.how != Failing::How::kNever;
       saved = saved || (saves_surely(action) && !may_fail) ||

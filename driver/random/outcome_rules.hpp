@@ -25,15 +25,14 @@ struct ExpectedRefusal {
 /// - A forced template is refused, unless the save wrote its objects for the same number of ranks.
 ///
 /// Does not cover strict modes that tolerate absent keys.
-std::optional<ExpectedRefusal> refusal_between(const IncarnationPlan& saved,
-                                               const IncarnationPlan& loading);
+std::optional<ExpectedRefusal> refusal_between(const LifePlan& saved, const LifePlan& loading);
 
 /// True if every rank has something to compare. The ranks of a pipeline stage have nothing if the
 /// stage has no layer and is neither the first nor the last.
 bool every_rank_owns(const sim::Layout& layout, const std::string& model);
 /// True if every rank of the life has something to compare. In a job with modules, it is enough
 /// that each rank owns part of one module. Otherwise, `model` is the job's model.
-bool every_rank_owns(const IncarnationPlan& plan, const std::string& model);
+bool every_rank_owns(const LifePlan& plan, const std::string& model);
 
 /// Sets the scenario's expectation to the required outcome. If some load must be refused, the life
 /// with the first such load becomes the last life.
@@ -46,10 +45,10 @@ void expect_what_must_come(Scenario& scenario);
 void fit_members(Scenario& scenario);
 
 /// Returns the modules of a life. A job that is one model counts as one module without a name.
-std::vector<sim::ModuleConfig> modules_of(const IncarnationPlan& plan);
+std::vector<sim::ModuleConfig> modules_of(const LifePlan& plan);
 
 /// Replaces bucket shardings by fully_reshardable, so that any layout can load the state.
-void forget_buckets(IncarnationPlan& plan);
+void forget_buckets(LifePlan& plan);
 
 /// True if the scenario has a load, and each load finds a checkpoint to load.
 bool makes_sense(const Scenario& scenario);

@@ -77,14 +77,14 @@ std::uint64_t weight_of(const sim::LoadChoice& choice) {
          (choice.random ? 0U : 1U) + (choice.finetune ? 1U : 0U);
 }
 
-std::uint64_t weight_of(const IncarnationPlan& plan) {
+std::uint64_t weight_of(const LifePlan& plan) {
   std::uint64_t weight = 10 + weight_of(plan.layout) + weight_of(plan.load);
   weight += static_cast<std::uint64_t>(plan.optimizer_sharding);
   for (const auto& module : plan.modules) weight += weight_of(module);
   weight += plan.modules == side_by_side_anew(plan.modules) ? 0U : 1U;
   weight += plan.modules == in_rank_order(plan.modules) ? 0U : 1U;
   weight += (plan.plain_first ? 1U : 0U) + (plan.keys != sim::KeyForm::kPrefixed ? 1U : 0U);
-  const IncarnationPlan usual;
+  const LifePlan usual;
   weight += (plan.rerun == usual.rerun ? 0U : 2U) + (plan.format == usual.format ? 0U : 1U) +
             (plan.iterators == usual.iterators ? 0U : 1U) +
             (plan.rerun_template == usual.rerun_template ? 0U : 1U);
@@ -106,7 +106,7 @@ bool fits(const Layout& layout, const std::string& model) {
   }
 }
 
-bool fits(const IncarnationPlan& plan, const std::string& model) {
+bool fits(const LifePlan& plan, const std::string& model) {
   if (plan.modules.empty()) return fits(plan.layout, model);
   return std::all_of(plan.modules.begin(), plan.modules.end(),
                      [](const auto& module) { return fits(module.layout, module.model); });
@@ -121,11 +121,11 @@ class Variants {
     Scenario variant = from_;
     change(variant);
     if (variant == from_) return;  // most changes do not apply to this scenario
-    variant.optimizer_sharding = variant.incarnations.front().optimizer_sharding;
-    if (!variant.incarnations.front().modules.empty()) variant.model.clear();
+    variant.optimizer_sharding = variant.lives.front().optimizer_sharding;
+    if (!variant.lives.front().modules.empty()) variant.model.clear();
     fit_members(variant);
     const bool valid =
-        std::all_of(variant.incarnations.begin(), variant.incarnations.end(),
+        std::all_of(variant.lives.begin(), variant.lives.end(),
                     [&variant](const auto& plan) { return fits(plan, variant.model); });
     if (!valid || !makes_sense(variant)) return;
     expect_what_must_come(variant);
@@ -140,17 +140,17 @@ class Variants {
 };
 
 void drop_lives(const Scenario& from, Variants& variants) {
-  if (from.incarnations.size() <= 1) return;
-  for (std::size_t i = 0; i < from.incarnations.size(); ++i) {
+  if (from.lives.size() <= 1) return;
+  for (std::size_t i = 0; i < from.lives.size(); ++i) {
     variants.add([i](Scenario& scenario) {
-      auto& lives = scenario.incarnations;
+      auto& lives = scenario.lives;
       lives.erase(lives.begin() + static_cast<std::ptrdiff_t>(i));
     });
   }
 }
 
 /// Returns the layout of a job that is one model, or the layouts of its modules.
-std::vector<Layout*> layouts_of(IncarnationPlan& plan) {
+std::vector<Layout*> layouts_of(LifePlan& plan) {
   if (plan.modules.empty()) return {&plan.layout};
   std::vector<Layout*> layouts;
   for (auto& module : plan.modules) layouts.push_back(&module.layout);
@@ -161,26 +161,25 @@ std::vector<Layout*> layouts_of(IncarnationPlan& plan) {
 void change_layouts(const Scenario& from, Variants& variants,
                     const std::function<void(Layout&)>& change) {
   variants.add([&change](Scenario& scenario) {
-    for (auto& plan : scenario.incarnations) {
+    for (auto& plan : scenario.lives) {
       for (auto* layout : layouts_of(plan)) change(*layout);
     }
   });
-  for (std::size_t i = 0; i < from.incarnations.size(); ++i) {
+  for (std::size_t i = 0; i < from.lives.size(); ++i) {
     variants.add([&change, i](Scenario& scenario) {
-      for (auto* layout : layouts_of(scenario.incarnations[i])) change(*layout);
+      for (auto* layout : layouts_of(scenario.lives[i])) change(*layout);
     });
-    const std::size_t modules = from.incarnations[i].modules.size();
+    const std::size_t modules = from.lives[i].modules.size();
     for (std::size_t m = 0; m < modules && modules > 1; ++m) {
-      variants.add([&change, i, m](Scenario& scenario) {
-        change(*layouts_of(scenario.incarnations[i])[m]);
-      });
+      variants.add(
+          [&change, i, m](Scenario& scenario) { change(*layouts_of(scenario.lives[i])[m]); });
     }
   }
 }
 
 std::int32_t largest_world(const Scenario& scenario) {
   std::int32_t largest = 1;
-  for (const auto& plan : scenario.incarnations) {
+  for (const auto& plan : scenario.lives) {
     largest = std::max(largest, plan.layout.world_size());
     for (const auto& module : plan.modules) {
       largest = std::max(largest, module.layout.world_size());
@@ -191,7 +190,7 @@ std::int32_t largest_world(const Scenario& scenario) {
 
 std::vector<std::string> module_names(const Scenario& scenario) {
   std::vector<std::string> names;
-  for (const auto& plan : scenario.incarnations) {
+  for (const auto& plan : scenario.lives) {
     for (const auto& module : plan.modules) {
       if (std::find(names.begin(), names.end(), module.name) == names.end()) {
         names.push_back(module.name);
@@ -204,7 +203,7 @@ std::vector<std::string> module_names(const Scenario& scenario) {
 /// Changes the module in all lives that have it.
 void change_module(Scenario& scenario, const std::string& name,
                    const std::function<void(ModuleConfig&)>& change) {
-  for (auto& plan : scenario.incarnations) {
+  for (auto& plan : scenario.lives) {
     for (auto& module : plan.modules) {
       if (module.name == name) change(module);
     }
@@ -214,7 +213,7 @@ void change_module(Scenario& scenario, const std::string& name,
 /// Turns the job into a single model with the settings of that module. Does nothing if a life lacks
 /// the module.
 void make_one_model(Scenario& scenario, const std::string& name) {
-  auto& lives = scenario.incarnations;
+  auto& lives = scenario.lives;
   const bool everywhere = std::all_of(lives.begin(), lives.end(), [&name](const auto& plan) {
     return sim::module_named(plan.modules, name) != nullptr;
   });
@@ -232,7 +231,7 @@ void make_one_model(Scenario& scenario, const std::string& name) {
 
 /// Removes the module. fit_members() closes the gap in the ranks.
 void drop_module(Scenario& scenario, const std::string& name) {
-  for (auto& plan : scenario.incarnations) {
+  for (auto& plan : scenario.lives) {
     if (plan.modules.size() < 2) continue;
     std::erase_if(plan.modules, [&name](const auto& module) { return module.name == name; });
     std::erase(plan.load.adds, name);
@@ -269,11 +268,11 @@ void shrink_modules(const Scenario& from, Variants& variants) {
 void shrink_ranks(const Scenario& from, Variants& variants) {
   for (auto* simpler_ranks : {side_by_side_anew, in_rank_order}) {
     variants.add([simpler_ranks](Scenario& scenario) {
-      for (auto& plan : scenario.incarnations) plan.modules = simpler_ranks(plan.modules);
+      for (auto& plan : scenario.lives) plan.modules = simpler_ranks(plan.modules);
     });
-    for (std::size_t i = 0; i < from.incarnations.size(); ++i) {
+    for (std::size_t i = 0; i < from.lives.size(); ++i) {
       variants.add([simpler_ranks, i](Scenario& scenario) {
-        auto& modules = scenario.incarnations[i].modules;
+        auto& modules = scenario.lives[i].modules;
         modules = simpler_ranks(modules);
       });
     }
@@ -283,15 +282,15 @@ void shrink_ranks(const Scenario& from, Variants& variants) {
 /// Gives all modules the same layout, so that modules that share their ranks can continue to share
 /// them.
 void shrink_grids(const Scenario& from, Variants& variants) {
-  const auto lay_out = [](std::int32_t size, IncarnationPlan& plan) {
+  const auto lay_out = [](std::int32_t size, LifePlan& plan) {
     for (auto& module : plan.modules) module.layout = {.dp = size};
   };
   for (std::int32_t size = 1; size < largest_world(from); ++size) {
     variants.add([&](Scenario& scenario) {
-      for (auto& plan : scenario.incarnations) lay_out(size, plan);
+      for (auto& plan : scenario.lives) lay_out(size, plan);
     });
-    for (std::size_t i = 0; i < from.incarnations.size(); ++i) {
-      variants.add([&, i](Scenario& scenario) { lay_out(size, scenario.incarnations[i]); });
+    for (std::size_t i = 0; i < from.lives.size(); ++i) {
+      variants.add([&, i](Scenario& scenario) { lay_out(size, scenario.lives[i]); });
     }
   }
 }
@@ -299,28 +298,28 @@ void shrink_grids(const Scenario& from, Variants& variants) {
 /// Tries the defaults of the rerun machine's keys. If the job must exit, a variant with the
 /// machine's default mode fails in another way and is not kept.
 void drop_rerun(Variants& variants) {
-  const auto add = [&variants](auto IncarnationPlan::*key) {
+  const auto add = [&variants](auto LifePlan::*key) {
     variants.add([key](Scenario& scenario) {
-      for (auto& plan : scenario.incarnations) plan.*key = IncarnationPlan().*key;
+      for (auto& plan : scenario.lives) plan.*key = LifePlan().*key;
     });
   };
-  add(&IncarnationPlan::rerun_template);
-  add(&IncarnationPlan::format);
-  add(&IncarnationPlan::iterators);
-  add(&IncarnationPlan::rerun);
+  add(&LifePlan::rerun_template);
+  add(&LifePlan::format);
+  add(&LifePlan::iterators);
+  add(&LifePlan::rerun);
 }
 
 /// Tries loads that leave nothing out, and the default forms of keys, parameter groups, random
 /// streams and the rerun machine.
 void drop_options(const Scenario& from, Variants& variants) {
-  for (std::size_t i = 0; i < from.incarnations.size(); ++i) {
-    variants.add([i](Scenario& scenario) { scenario.incarnations[i].load = {}; });
+  for (std::size_t i = 0; i < from.lives.size(); ++i) {
+    variants.add([i](Scenario& scenario) { scenario.lives[i].load = {}; });
   }
   variants.add([](Scenario& scenario) {
-    for (auto& plan : scenario.incarnations) plan.plain_first = false;
+    for (auto& plan : scenario.lives) plan.plain_first = false;
   });
   variants.add([](Scenario& scenario) {
-    for (auto& plan : scenario.incarnations) plan.keys = sim::KeyForm::kPrefixed;
+    for (auto& plan : scenario.lives) plan.keys = sim::KeyForm::kPrefixed;
   });
   variants.add([](Scenario& scenario) { scenario.extra_tensor = false; });
   variants.add([](Scenario& scenario) { scenario.random_by_dp = false; });
@@ -362,11 +361,11 @@ void shrink_layouts(const Scenario& from, Variants& variants) {
 }
 
 void shrink_actions(const Scenario& from, Variants& variants) {
-  for (std::size_t i = 0; i < from.incarnations.size(); ++i) {
-    const auto& actions = from.incarnations[i].actions;
+  for (std::size_t i = 0; i < from.lives.size(); ++i) {
+    const auto& actions = from.lives[i].actions;
     for (std::size_t a = 0; a < actions.size(); ++a) {
       variants.add([i, a](Scenario& scenario) {
-        auto& there = scenario.incarnations[i].actions;
+        auto& there = scenario.lives[i].actions;
         there.erase(there.begin() + static_cast<std::ptrdiff_t>(a));
       });
       const auto* train = std::get_if<TrainAction>(&actions[a]);
@@ -374,11 +373,11 @@ void shrink_actions(const Scenario& from, Variants& variants) {
       for (const std::int64_t steps : {std::int64_t{1}, train->steps - 1}) {
         if (steps < 1) continue;
         variants.add([i, a, steps](Scenario& scenario) {
-          std::get<TrainAction>(scenario.incarnations[i].actions[a]).steps = steps;
+          std::get<TrainAction>(scenario.lives[i].actions[a]).steps = steps;
         });
       }
       variants.add([i, a](Scenario& scenario) {
-        std::get<TrainAction>(scenario.incarnations[i].actions[a]).save_interval = 0;
+        std::get<TrainAction>(scenario.lives[i].actions[a]).save_interval = 0;
       });
     }
   }
@@ -387,12 +386,12 @@ void shrink_actions(const Scenario& from, Variants& variants) {
 /// Tries the default ranks for each life. Moves faults to rank 0, to the first matching event, and
 /// to the whole phase instead of one step.
 void shrink_faults(const Scenario& from, Variants& variants) {
-  for (std::size_t i = 0; i < from.incarnations.size(); ++i) {
-    variants.add([i](Scenario& scenario) { scenario.incarnations[i].ranks.clear(); });
-    for (std::size_t a = 0; a < from.incarnations[i].actions.size(); ++a) {
+  for (std::size_t i = 0; i < from.lives.size(); ++i) {
+    variants.add([i](Scenario& scenario) { scenario.lives[i].ranks.clear(); });
+    for (std::size_t a = 0; a < from.lives[i].actions.size(); ++a) {
       const auto change = [&](const std::function<void(FaultAction&)>& how) {
         variants.add([&how, i, a](Scenario& scenario) {
-          auto* fault = std::get_if<FaultAction>(&scenario.incarnations[i].actions[a]);
+          auto* fault = std::get_if<FaultAction>(&scenario.lives[i].actions[a]);
           if (fault != nullptr) how(*fault);
         });
       };
@@ -403,13 +402,13 @@ void shrink_faults(const Scenario& from, Variants& variants) {
   }
 }
 
-void set_sharding(sim::Sharding sharding, IncarnationPlan& plan) {
+void set_sharding(sim::Sharding sharding, LifePlan& plan) {
   plan.optimizer_sharding = sharding;
   for (auto& module : plan.modules) module.optimizer_sharding = sharding;
 }
 
 /// Sets the sharding to that of the previous life.
-void keep_sharding(const IncarnationPlan& before, IncarnationPlan& plan) {
+void keep_sharding(const LifePlan& before, LifePlan& plan) {
   plan.optimizer_sharding = before.optimizer_sharding;
   for (auto& module : plan.modules) {
     const ModuleConfig* same = sim::module_named(before.modules, module.name);
@@ -420,7 +419,7 @@ void keep_sharding(const IncarnationPlan& before, IncarnationPlan& plan) {
 void shrink_shardings(const Scenario& from, Variants& variants) {
   constexpr auto kFirst = sim::Sharding::kFullyReshardable;
   variants.add([](Scenario& scenario) {
-    for (auto& plan : scenario.incarnations) set_sharding(kFirst, plan);
+    for (auto& plan : scenario.lives) set_sharding(kFirst, plan);
   });
   for (const auto& name : module_names(from)) {
     variants.add([&](Scenario& scenario) {
@@ -428,12 +427,11 @@ void shrink_shardings(const Scenario& from, Variants& variants) {
                     [](ModuleConfig& module) { module.optimizer_sharding = kFirst; });
     });
   }
-  for (std::size_t i = 0; i < from.incarnations.size(); ++i) {
-    variants.add([i](Scenario& scenario) { set_sharding(kFirst, scenario.incarnations[i]); });
+  for (std::size_t i = 0; i < from.lives.size(); ++i) {
+    variants.add([i](Scenario& scenario) { set_sharding(kFirst, scenario.lives[i]); });
     if (i == 0) continue;
-    variants.add([i](Scenario& scenario) {
-      keep_sharding(scenario.incarnations[i - 1], scenario.incarnations[i]);
-    });
+    variants.add(
+        [i](Scenario& scenario) { keep_sharding(scenario.lives[i - 1], scenario.lives[i]); });
   }
 }
 
@@ -451,7 +449,7 @@ void shrink_job(Variants& variants) {
     variants.add([model](Scenario& scenario) {
       if (scenario.model.empty()) return;  // modules have their own models
       scenario.model = model;
-      for (auto& plan : scenario.incarnations) {
+      for (auto& plan : scenario.lives) {
         plan.layout.stage_layers.clear();
         if (model != kModelsBySize.front()) continue;
         plan.layout.ep = 1;
@@ -481,7 +479,7 @@ std::uint64_t weight_of(const Scenario& scenario) {
   std::uint64_t weight = scenario.model.empty() ? 0 : 10 * position(kModelsBySize, scenario.model);
   weight += (scenario.extra_tensor ? 1U : 0U) + (scenario.random_by_dp ? 1U : 0U);
   weight += scenario.groups_differ_in != sim::GroupField::kWdMult ? 1U : 0U;
-  for (const auto& plan : scenario.incarnations) weight += weight_of(plan);
+  for (const auto& plan : scenario.lives) weight += weight_of(plan);
   weight += static_cast<std::uint64_t>(scenario.shard_dim);
   weight += static_cast<std::uint64_t>(scenario.ranks_per_node);
   weight += scenario.checkpoint.strictness == Strictness::kRaiseAll ? 0 : 1;

@@ -10,7 +10,7 @@
 
 namespace reprise::driver {
 
-/// Returns simpler variants. Those with the largest changes come first: fewer incarnations, one
+/// Returns simpler variants. Those with the largest changes come first: fewer lives, one
 /// model instead of modules, fewer modules, modules side by side, fewer actions and steps, one rank
 /// instead of many, the default order, fully_reshardable, gpt-tiny, seed 1. Each variant is valid,
 /// makes sense, has the right expectation, and has a smaller weight_of().

@@ -54,7 +54,7 @@ void write_record(const RankTask& task, const RankRecord& record) {
 }
 
 /// Writes a record that contains only this error, and ends the process. This way, the driver finds
-/// a record even if the rank fails before its incarnation begins.
+/// a record even if the rank fails before its life begins.
 [[noreturn]] void leave_error(const RankTask& task, GlobalRank rank, const Error& error) {
   RankRecord record;
   record.result.rank = rank.value;
@@ -102,7 +102,7 @@ class ProcessRank {
       : task_(task),
         scenario_(scenario_of(task)),
         past_(parse_past(text_of((fs::path(task.records) / kPastFile).string()), scenario_)),
-        faults_(faults_of(scenario_.incarnations[task.incarnation], past_).specs),
+        faults_(faults_of(scenario_.lives[task.life], past_).specs),
         session_(session),
         locks_(entry.locks(session.rank())),
         haste_(plays_with_time(faults_.states()) ? kHaste : 1),
@@ -121,17 +121,17 @@ class ProcessRank {
     PosixStore store(task_.store);
     ThreadTasks tasks(1);
     NoTrace trace;
-    TwinBook twins;
+    ReferenceRuns references;
     const Ports ports{store, mpi_, hardware_->device(), tasks, trace, hardware_->data()};
     if (task_.trace) record_into(ports);
-    const LoggedPorts logged(task_.log, {scenario_.name, task_.incarnation, session_.rank()},
+    const LoggedPorts logged(task_.log, {scenario_.name, task_.life, session_.rank()},
                              trace_ ? trace_->ports() : ports, clock_);
     run_rank(
         {.scenario = scenario_,
-         .incarnation = task_.incarnation,
+         .life = task_.life,
          .past = past_,
          .policies = policies,
-         .twins = twins,
+         .references = references,
          .ports = logged.ports(),
          .faults = faults_,
          .powers = {.die = [this] { die(); }, .sleep = [this](std::uint64_t ns) { sleep(ns); }},
@@ -150,9 +150,8 @@ class ProcessRank {
  private:
   static Scenario scenario_of(const RankTask& task) {
     Scenario scenario = read_scenario(task.scenario);
-    if (task.incarnation < scenario.incarnations.size()) return scenario;
-    throw Error(Code::kUsage,
-                "the scenario has no incarnation " + std::to_string(task.incarnation));
+    if (task.life < scenario.lives.size()) return scenario;
+    throw Error(Code::kUsage, "the scenario has no life " + std::to_string(task.life));
   }
 
   /// Makes the trace, which also gets the faults that strike.

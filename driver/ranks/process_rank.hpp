@@ -9,7 +9,7 @@
 
 namespace reprise::driver {
 
-/// Runs this process as a rank: takes the rank's lock, starts MPI, runs the incarnation and writes
+/// Runs this process as a rank: takes the rank's lock, starts MPI, runs the life and writes
 /// the record. Returns the exit code. `rank` is the rank's index in the launch, if the launcher
 /// passes it; ranks can then watch each other even before MPI starts. If some rank does not finish,
 /// this rank calls _Exit and the function does not return. If a crash is planned for this rank, the

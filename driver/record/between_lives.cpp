@@ -159,8 +159,8 @@ void split_metadata(Store& store) {
 
 }  // namespace
 
-void do_between_lives(Store& store, const IncarnationPlan& plan, const sim::Policies& policies,
-                      Past& past, std::vector<RulingText>& rulings) {
+void do_between_lives(Store& store, const LifePlan& plan, const sim::Policies& policies, Past& past,
+                      std::vector<RulingText>& rulings) {
   for (const auto& action : plan.actions) {
     if (const auto* damage = std::get_if<DamageAction>(&action)) do_one(store, *damage, past);
     if (std::holds_alternative<ReleaseAction>(action)) make_release(store, past);

@@ -13,7 +13,7 @@ namespace reprise::driver {
 /// to a release, splits its metadata, reshards it or compares it. Adds a ruling for each reshard
 /// and diff that did not end as planned. Throws an Error if the file or the checkpoint does not
 /// exist, and the Error of a reshard that was not to fail.
-void do_between_lives(Store& store, const IncarnationPlan& plan, const sim::Policies& policies,
-                      Past& past, std::vector<RulingText>& rulings);
+void do_between_lives(Store& store, const LifePlan& plan, const sim::Policies& policies, Past& past,
+                      std::vector<RulingText>& rulings);
 
 }  // namespace reprise::driver

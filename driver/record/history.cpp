@@ -22,18 +22,18 @@ bool is_a_turn(const SavePoint& saved, const std::vector<sim::ModuleConfig>& own
 
 }  // namespace
 
-std::vector<sim::ModuleConfig> modules_of(const Scenario& scenario, std::size_t incarnation) {
-  auto modules = sim::modules_of(config_of(scenario, incarnation));
+std::vector<sim::ModuleConfig> modules_of(const Scenario& scenario, std::size_t life) {
+  auto modules = sim::modules_of(config_of(scenario, life));
   for (auto& module : modules) {
     module.ranks = sim::members_of(module.layout, module.ranks).members();
   }
   return modules;
 }
 
-Position::Position(const Scenario& scenario, std::size_t incarnation)
-    : incarnation_(incarnation),
-      modules_(modules_of(scenario, incarnation)),
-      choice_(scenario.incarnations[incarnation].load),
+Position::Position(const Scenario& scenario, std::size_t life)
+    : life_(life),
+      modules_(modules_of(scenario, life)),
+      choice_(scenario.lives[life].load),
       random_by_dp_(scenario.random_by_dp) {
   for (const auto& module : modules_) ages[module.name] = {};
 }
@@ -67,12 +67,12 @@ void Position::load(const SavePoint& saved) {
   }
   turns = saved.turns;
   if (!is_a_turn(saved, modules_, choice_)) return;
-  turns.push_back({saved.step, incarnation_, saved.optimizer, saved.release});
+  turns.push_back({saved.step, life_, saved.optimizer, saved.release});
 }
 
 SavePoint Position::save(const SaveAction& action) const {
   return {.step = step,
-          .incarnation = incarnation_,
+          .life = life_,
           .modules = modules_,
           .parent_step = parent_step,
           .ages = ages,
@@ -81,12 +81,12 @@ SavePoint Position::save(const SaveAction& action) const {
           .turns = turns};
 }
 
-std::vector<SavePoint> saves_before(const Scenario& scenario, std::size_t incarnation) {
+std::vector<SavePoint> saves_before(const Scenario& scenario, std::size_t life) {
   std::vector<SavePoint> saves;
-  for (std::size_t i = 0; i < incarnation; ++i) {
+  for (std::size_t i = 0; i < life; ++i) {
     Position position(scenario, i);
     if (i > 0 && !saves.empty()) position.load(saves.back());
-    for (const auto& action : scenario.incarnations[i].actions) {
+    for (const auto& action : scenario.lives[i].actions) {
       if (const auto* train = std::get_if<TrainAction>(&action)) position.train(train->steps);
       if (const auto* save = std::get_if<SaveAction>(&action)) {
         saves.push_back(position.save(*save));

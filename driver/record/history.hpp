@@ -31,9 +31,9 @@ using Ages = std::map<std::string, StreamAges>;
 /// A load after which the job continues differently, because the load left something out or modules
 /// were added or dropped. The uninterrupted job must make the same change.
 struct Turn {
-  Step at;                      ///< step of the loaded checkpoint
-  std::size_t incarnation = 0;  ///< incarnation that loaded it
-  bool optimizer = true;        ///< true if the checkpoint contained the optimizer
+  Step at;                ///< step of the loaded checkpoint
+  std::size_t life = 0;   ///< life that loaded it
+  bool optimizer = true;  ///< true if the checkpoint contained the optimizer
   bool release = false;
 
   friend bool operator==(const Turn&, const Turn&) = default;
@@ -41,7 +41,7 @@ struct Turn {
 
 struct SavePoint {
   Step step;
-  std::size_t incarnation = 0;  ///< incarnation that made the save
+  std::size_t life = 0;  ///< life that made the save
   std::vector<sim::ModuleConfig> modules = {};
   /// Step of the checkpoint that the saving job had loaded; empty if it had loaded none.
   std::optional<std::int64_t> parent_step = {};
@@ -75,7 +75,7 @@ std::optional<Outcome> outcome_of(const std::vector<SavePoint>& saves, Step load
 /// The state that a running job must have reached, computed from the scenario's actions.
 class Position {
  public:
-  Position(const Scenario& scenario, std::size_t incarnation);
+  Position(const Scenario& scenario, std::size_t life);
 
   Step step;
   std::optional<std::int64_t> parent_step;
@@ -83,24 +83,24 @@ class Position {
   std::vector<Turn> turns;
 
   const std::vector<sim::ModuleConfig>& modules() const { return modules_; }
-  std::size_t incarnation() const { return incarnation_; }
+  std::size_t life() const { return life_; }
   void train(std::int64_t steps);
   void skip();  ///< advances by an iteration that leaves the streams unchanged
   void load(const SavePoint& saved);
   SavePoint save(const SaveAction& action = {}) const;
 
  private:
-  std::size_t incarnation_;
+  std::size_t life_;
   std::vector<sim::ModuleConfig> modules_;
   sim::LoadChoice choice_;
   bool random_by_dp_;
 };
 
-/// Returns the modules of the job in this incarnation, with their ranks.
-std::vector<sim::ModuleConfig> modules_of(const Scenario& scenario, std::size_t incarnation);
+/// Returns the modules of the job in this life, with their ranks.
+std::vector<sim::ModuleConfig> modules_of(const Scenario& scenario, std::size_t life);
 
-/// Returns the saves of all earlier incarnations, in order, for a scenario without faults.
-std::vector<SavePoint> saves_before(const Scenario& scenario, std::size_t incarnation);
+/// Returns the saves of all earlier lives, in order, for a scenario without faults.
+std::vector<SavePoint> saves_before(const Scenario& scenario, std::size_t life);
 
 /// Returns the latest save of step `step`; null if there is none.
 const SavePoint* save_of(const std::vector<SavePoint>& saves, Step step);

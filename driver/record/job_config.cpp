@@ -11,8 +11,8 @@ constexpr double kClipGrad = 1;  // for jobs with modules; other jobs do not cli
 
 }  // namespace
 
-sim::JobConfig config_of(const Scenario& scenario, std::size_t incarnation) {
-  const IncarnationPlan& plan = scenario.incarnations[incarnation];
+sim::JobConfig config_of(const Scenario& scenario, std::size_t life) {
+  const LifePlan& plan = scenario.lives[life];
   sim::JobConfig config;
   config.makeup.model = scenario.model;
   config.makeup.layout = plan.layout;
@@ -44,7 +44,7 @@ sim::JobConfig config_of(const Scenario& scenario, std::size_t incarnation) {
   config.rerun.options.asks = plan.rerun_template;
   config.rerun.options.iterators = plan.iterators;
   if (scenario.rerun_samples > 0) config.rerun.options.large.samples = scenario.rerun_samples;
-  config.rerun.options.job_id = "life" + std::to_string(incarnation);
+  config.rerun.options.job_id = "life" + std::to_string(life);
   if (scenario.expect.skipped) config.rerun.options.skip = *scenario.expect.skipped;
   return config;
 }
@@ -53,18 +53,18 @@ sim::SaveParts parts_of(const SaveAction& save) {
   return {.optimizer = save.optimizer, .random = save.random};
 }
 
-std::string device_of(const Scenario& scenario, std::size_t incarnation, GlobalRank rank) {
+std::string device_of(const Scenario& scenario, std::size_t life, GlobalRank rank) {
   std::int32_t moves = 0;
-  for (std::size_t i = 0; i <= incarnation; ++i) {
-    moves += scenario.incarnations[i].other_device ? 1 : 0;
+  for (std::size_t i = 0; i <= life; ++i) {
+    moves += scenario.lives[i].other_device ? 1 : 0;
   }
   const std::int32_t per_node = scenario.ranks_per_node > 0 ? scenario.ranks_per_node : kWorldMax;
   return "node" + std::to_string(rank.value / per_node + moves * kWorldMax) + ":" +
          std::to_string(rank.value % per_node);
 }
 
-sim::JobConfig unloaded_config_of(const Scenario& scenario, std::size_t incarnation) {
-  sim::JobConfig config = config_of(scenario, incarnation);
+sim::JobConfig unloaded_config_of(const Scenario& scenario, std::size_t life) {
+  sim::JobConfig config = config_of(scenario, life);
   config.training.seed += kFreshSeed;
   return config;
 }

@@ -7,7 +7,7 @@ namespace {
 
 /// Returns the saves that the ranks of the life recorded. A save is certain if at least one rank
 /// recorded that it ended well.
-std::vector<SavePoint> saves_of(const IncarnationRecord& life) {
+std::vector<SavePoint> saves_of(const LifeRecord& life) {
   std::vector<SavePoint> saves;
   for (const auto& rank : life.ranks) {
     for (std::size_t i = 0; i < rank.saves.size(); ++i) {
@@ -20,7 +20,7 @@ std::vector<SavePoint> saves_of(const IncarnationRecord& life) {
 
 }  // namespace
 
-bool was_lied_to(const IncarnationRecord& life) {
+bool was_lied_to(const LifeRecord& life) {
   using Kind = sim::FaultKind;
   return std::any_of(life.ranks.begin(), life.ranks.end(), [](const RankRecord& rank) {
     return std::any_of(rank.faults.begin(), rank.faults.end(), [](const sim::FaultState& fault) {
@@ -33,7 +33,7 @@ bool was_lied_to(const IncarnationRecord& life) {
   });
 }
 
-void add_life(const IncarnationRecord& life, Past& past) {
+void add_life(const LifeRecord& life, Past& past) {
   const bool lied = was_lied_to(life);
   past.tracker_damaged = past.tracker_damaged || lied;
   for (auto save : saves_of(life)) {

@@ -1,5 +1,5 @@
 #pragma once
-// Defines the arguments of run_rank(), which runs one rank in one incarnation.
+// Defines the arguments of run_rank(), which runs one rank in one life.
 
 #include <cstddef>
 #include <functional>
@@ -7,7 +7,7 @@
 #include "driver/language/scenario.hpp"
 #include "driver/record/history.hpp"
 #include "driver/record/phase_log.hpp"
-#include "driver/record/twin.hpp"
+#include "driver/record/reference_run.hpp"
 #include "reprise/ports.hpp"
 #include "sim/faults/faulty_ports.hpp"
 #include "sim/mutants/mutants.hpp"
@@ -24,10 +24,10 @@ struct Interference {
 /// The arguments of run_rank(). Everything that is referenced must outlive the call.
 struct RankPart {
   const Scenario& scenario;
-  std::size_t incarnation = 0;
-  const Past& past;  ///< effects of the earlier incarnations
+  std::size_t life = 0;
+  const Past& past;  ///< effects of the earlier lives
   const sim::Policies& policies;
-  TwinBook& twins;
+  ReferenceRuns& references;
   const Ports& ports;
   sim::FaultBook& faults;  ///< faults from faults_of(); ranks may share this object
   sim::FaultPowers powers;

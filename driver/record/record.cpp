@@ -10,7 +10,7 @@ reports::Words words_of(Ending) {
   return {"an ending", "endings", kWords};
 }
 
-bool is_logged(const IncarnationRecord& life, std::string_view text) {
+bool is_logged(const LifeRecord& life, std::string_view text) {
   for (const auto& rank : life.ranks) {
     for (const auto& line : rank.log) {
       if (line.find(text) != std::string::npos) return true;

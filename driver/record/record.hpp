@@ -1,5 +1,5 @@
 #pragma once
-// Defines the evidence that a rank collects in one incarnation, for the driver to judge. On lanes
+// Defines the evidence that a rank collects in one life, for the driver to judge. On lanes
 // with real processes, the evidence is written to a file, so that a verdict does not depend on the
 // launcher's exit code.
 
@@ -114,8 +114,8 @@ RankRecord parse_record(const std::string& text, const std::string& file);
 /// Reads a Past. Takes the modules from the scenario, because the text does not contain them.
 Past parse_past(const std::string& text, const Scenario& scenario);
 
-/// Records of all ranks of one incarnation.
-struct IncarnationRecord {
+/// Records of all ranks of one life.
+struct LifeRecord {
   std::string layout;
   std::vector<RankRecord> ranks;    ///< records of the members of the job
   std::int32_t world = 0;           ///< number of ranks of the world; 0 if all of them are members
@@ -137,6 +137,6 @@ struct IncarnationRecord {
 };
 
 /// True if some rank's log has a line that contains the text.
-bool is_logged(const IncarnationRecord& life, std::string_view text);
+bool is_logged(const LifeRecord& life, std::string_view text);
 
 }  // namespace reprise::driver

@@ -135,7 +135,7 @@ void bind(Slot& slot, StreamAges& ages) {
 
 void bind(Slot& slot, Turn& turn) {
   slot.field("at", turn.at.value);
-  slot.field("incarnation", turn.incarnation);
+  slot.field("incarnation", turn.life);
   slot.field("optimizer", turn.optimizer);
   slot.field("release", turn.release);
 }
@@ -143,7 +143,7 @@ void bind(Slot& slot, Turn& turn) {
 /// Leaves out the modules.
 void bind(Slot& slot, SavePoint& point) {
   slot.field("step", point.step.value);
-  slot.field("incarnation", point.incarnation);
+  slot.field("incarnation", point.life);
   slot.field("parent_step", point.parent_step);
   slot.field("ages", point.ages);
   slot.field("certain", point.certain);
@@ -231,7 +231,7 @@ RankRecord parse_record(const std::string& text, const std::string& file) try {
 Past parse_past(const std::string& text, const Scenario& scenario) {
   const auto document = reports::parse_document(text, kRecord);
   auto past = reports::read<Past>({document, kRecord, ""});
-  for (auto& save : past.saves) save.modules = modules_of(scenario, save.incarnation);
+  for (auto& save : past.saves) save.modules = modules_of(scenario, save.life);
   return past;
 }
 

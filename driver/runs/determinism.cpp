@@ -64,7 +64,7 @@ std::string difference_of(const Course& here, const Course& there, bool same_lan
 
 Course course_of(const reports::ScenarioResult& result) {
   std::vector<std::int64_t> begins;
-  for (const auto& life : result.incarnations) begins.push_back(life.first_step);
+  for (const auto& life : result.lives) begins.push_back(life.first_step);
   return {result.name,       reports::name_of(result.verdict),
           result.event_hash, result.content_digest,
           std::move(begins), result.left_to_time};

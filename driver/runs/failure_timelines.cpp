@@ -11,14 +11,14 @@ namespace {
 
 bool can_run_again(const Scenario& scenario) {
   return !scenario.program &&
-         std::none_of(scenario.incarnations.begin(), scenario.incarnations.end(),
-                      [](const IncarnationPlan& plan) { return plan.command.has_value(); });
+         std::none_of(scenario.lives.begin(), scenario.lives.end(),
+                      [](const LifePlan& plan) { return plan.command.has_value(); });
 }
 
 /// The life that failed; if the failure belongs to none, the last one that ran.
 struct FailedLife {
   std::optional<std::size_t> wanted = {};
-  std::size_t incarnation = 0;
+  std::size_t life = 0;
   std::optional<sim::Recording> recording = {};
 };
 
@@ -30,14 +30,14 @@ std::optional<reports::Timeline> timeline_of_failure(const Scenario& scenario,
   LaneOptions options = given;
   options.keep.clear();
   options.log = {};
-  options.recorded = [&life](std::size_t incarnation, sim::Recording recording) {
-    if (life.wanted && incarnation != *life.wanted) return;
-    life.incarnation = incarnation;
+  options.recorded = [&life](std::size_t life, sim::Recording recording) {
+    if (life.wanted && life != *life.wanted) return;
+    life.life = life;
     life.recording = std::move(recording);
   };
   const auto again = run_scenario(scenario, LaneKind::kSim, options);
   if (again.event_hash != first.event_hash || !life.recording) return std::nullopt;
-  return timeline_of(scenario, life.incarnation, *life.recording);
+  return timeline_of(scenario, life.life, *life.recording);
 }
 
 }  // namespace

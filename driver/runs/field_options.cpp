@@ -14,7 +14,7 @@ void override_saves(const FieldOptions& options, Scenario& scenario) {
   checkpoint.optimizer = checkpoint.optimizer && !options.no_save_optim;
   checkpoint.random = checkpoint.random && !options.no_save_rng;
   if (options.save_interval == 0) return;
-  for (auto& plan : scenario.incarnations) {
+  for (auto& plan : scenario.lives) {
     for (auto& action : plan.actions) {
       if (auto* train = std::get_if<TrainAction>(&action)) {
         train->save_interval = options.save_interval;
@@ -32,7 +32,7 @@ void override_loads(const FieldOptions& options, sim::LoadChoice& load) {
 
 void override_sharding(Scenario& scenario) {
   scenario.optimizer_sharding = kReshardable;
-  for (auto& plan : scenario.incarnations) {
+  for (auto& plan : scenario.lives) {
     plan.optimizer_sharding = kReshardable;
     for (auto& module : plan.modules) module.optimizer_sharding = kReshardable;
   }
@@ -68,7 +68,7 @@ void override_by(const FieldOptions& options, std::vector<Scenario>& scenarios) 
   if (!options.any()) return;
   for (auto& scenario : scenarios) {
     override_saves(options, scenario);
-    for (auto& plan : scenario.incarnations) override_loads(options, plan.load);
+    for (auto& plan : scenario.lives) override_loads(options, plan.load);
     if (options.fully_reshardable) override_sharding(scenario);
     if (!options.load.empty()) begin_from(stored_start(options.load, scenario), scenario);
     scenario.name += "{" + words_of(options) + "}";

@@ -21,7 +21,7 @@ void rename_all(std::vector<std::int32_t>& ranks, std::int32_t world) {
 /// Counts the world's ranks from the other end.
 bool rename_ranks(Scenario& scenario) {
   bool changed = false;
-  for (auto& plan : scenario.incarnations) {
+  for (auto& plan : scenario.lives) {
     const std::int32_t world = plan.world_size();
     changed = changed || world > 1;
     if (plan.modules.empty()) {
@@ -43,7 +43,7 @@ bool rename_ranks(Scenario& scenario) {
 
 // --- keys ---------------------------------------------------------------------------------------
 
-bool has_two_buckets(const IncarnationPlan& plan) {
+bool has_two_buckets(const LifePlan& plan) {
   return std::count_if(plan.modules.begin(), plan.modules.end(), [](const auto& module) {
            return module.optimizer_sharding == sim::Sharding::kDpReshardable;
          }) > 1;
@@ -53,8 +53,8 @@ bool has_two_buckets(const IncarnationPlan& plan) {
 /// so that both ends can be compared. Bare keys of buckets do not tell two modules apart.
 bool rename_keys(Scenario& scenario) {
   bool changed = false;
-  for (std::size_t i = 0; i + 1 < scenario.incarnations.size(); ++i) {
-    IncarnationPlan& plan = scenario.incarnations[i];
+  for (std::size_t i = 0; i + 1 < scenario.lives.size(); ++i) {
+    LifePlan& plan = scenario.lives[i];
     if (plan.modules.empty() || plan.keys != sim::KeyForm::kPrefixed || has_two_buckets(plan)) {
       continue;
     }
@@ -73,7 +73,7 @@ bool must_succeed(const Action& action) {
 
 bool save_twice(Scenario& scenario) {
   bool changed = false;
-  for (auto& plan : scenario.incarnations) {
+  for (auto& plan : scenario.lives) {
     std::vector<Action> actions;
     for (const auto& action : plan.actions) {
       actions.push_back(action);
@@ -89,7 +89,7 @@ bool save_twice(Scenario& scenario) {
 /// Cuts training of two or more steps that a save follows at once.
 bool save_in_two(Scenario& scenario) {
   bool changed = false;
-  for (auto& plan : scenario.incarnations) {
+  for (auto& plan : scenario.lives) {
     std::vector<Action> actions;
     for (std::size_t i = 0; i < plan.actions.size(); ++i) {
       const auto* train = std::get_if<TrainAction>(&plan.actions[i]);
@@ -121,8 +121,8 @@ bool has_copies(const sim::Layout& layout) { return layout.world_size() > layout
 
 /// True if a life that saves has a choice of writers. Leaves the scenario as it is.
 bool has_choice_of_writers(Scenario& scenario) {
-  const auto& lives = scenario.incarnations;
-  return std::any_of(lives.begin(), lives.end(), [](const IncarnationPlan& plan) {
+  const auto& lives = scenario.lives;
+  return std::any_of(lives.begin(), lives.end(), [](const LifePlan& plan) {
     if (std::none_of(plan.actions.begin(), plan.actions.end(), must_succeed)) return false;
     if (plan.modules.empty()) return has_copies(plan.layout);
     return std::any_of(plan.modules.begin(), plan.modules.end(),

@@ -58,7 +58,7 @@ std::optional<Failure> check_continuity(const Scenario& scenario, const LaneOpti
 }
 
 /// Returns the plan with this layout for every module, and with all modules on the same ranks.
-IncarnationPlan all_under(IncarnationPlan plan, const Layout& layout) {
+LifePlan all_under(LifePlan plan, const Layout& layout) {
   plan.layout = plan.modules.empty() ? layout : Layout{};
   for (auto& module : plan.modules) {
     module.layout = layout;
@@ -68,7 +68,7 @@ IncarnationPlan all_under(IncarnationPlan plan, const Layout& layout) {
 }
 
 Scenario on_one_rank(Scenario scenario) {
-  for (auto& plan : scenario.incarnations) plan = all_under(std::move(plan), {});
+  for (auto& plan : scenario.lives) plan = all_under(std::move(plan), {});
   fit_members(scenario);
   expect_what_must_come(scenario);
   return scenario;
@@ -85,14 +85,14 @@ std::optional<Failure> check_layout_free(const Scenario& scenario, const LaneOpt
 
 std::optional<Failure> check_deterministic(const Scenario& scenario, const LaneOptions& options) {
   LaneOptions again = options;
-  again.twins = std::make_shared<TwinBook>();
+  again.references = std::make_shared<ReferenceRuns>();
   const ScenarioResult first = run_on_sim(scenario, options);
   const ScenarioResult second = run_on_sim(scenario, again);
   return judge_repeated(first, second);
 }
 
 /// Returns the plan with the layouts and ranks of `grids`.
-IncarnationPlan regridded(IncarnationPlan plan, const IncarnationPlan& grids) {
+LifePlan regridded(LifePlan plan, const LifePlan& grids) {
   plan.layout = grids.layout;
   for (auto& module : plan.modules) {
     const ModuleConfig* other = sim::module_named(grids.modules, module.name);
@@ -103,14 +103,14 @@ IncarnationPlan regridded(IncarnationPlan plan, const IncarnationPlan& grids) {
   return plan;
 }
 
-/// Returns a scenario that has only the first incarnation, in the layouts of `grids`. It saves
+/// Returns a scenario that has only the first life, in the layouts of `grids`. It saves
 /// optimizer state tensor by tensor, because buckets depend on the layout.
-Scenario saves_under(const Scenario& scenario, const IncarnationPlan& grids, std::string name) {
+Scenario saves_under(const Scenario& scenario, const LifePlan& grids, std::string name) {
   Scenario saves = scenario;
   saves.name = std::move(name);
   saves.expect = {};
-  saves.incarnations = {regridded(scenario.incarnations.front(), grids)};
-  IncarnationPlan& plan = saves.incarnations.front();
+  saves.lives = {regridded(scenario.lives.front(), grids)};
+  LifePlan& plan = saves.lives.front();
   fit_members(saves);
   forget_buckets(plan);
   saves.optimizer_sharding = plan.optimizer_sharding;
@@ -132,14 +132,14 @@ bool is_padded(const std::string& key, const std::vector<ModuleConfig>& modules)
 
 /// Returns a plan whose layouts or ranks differ from the first life's, so that a checkpoint is not
 /// compared with itself: the last life's plan, one rank, or tp2.
-IncarnationPlan other_grids(const Scenario& scenario) {
-  const IncarnationPlan& first = scenario.incarnations.front();
-  const auto grids_of = [&first](const IncarnationPlan& plan) {
-    const IncarnationPlan own = regridded(first, plan);
+LifePlan other_grids(const Scenario& scenario) {
+  const LifePlan& first = scenario.lives.front();
+  const auto grids_of = [&first](const LifePlan& plan) {
+    const LifePlan own = regridded(first, plan);
     return std::pair(own.layout, own.modules);
   };
-  const IncarnationPlan one_rank = all_under(first, {});
-  for (const auto& plan : {scenario.incarnations.back(), one_rank}) {
+  const LifePlan one_rank = all_under(first, {});
+  for (const auto& plan : {scenario.lives.back(), one_rank}) {
     if (grids_of(plan) != grids_of(first)) return plan;
   }
   return all_under(first, sim::parse_layout("tp2"));
@@ -149,11 +149,11 @@ std::optional<Failure> check_stored(const Scenario& scenario, const LaneOptions&
   const ScratchDirectory scratch;
   LaneOptions keeping = options;
   keeping.keep = scratch.path();
-  const IncarnationPlan& left_grids = scenario.incarnations.front();
-  const IncarnationPlan right_grids = other_grids(scenario);
+  const LifePlan& left_grids = scenario.lives.front();
+  const LifePlan right_grids = other_grids(scenario);
   for (const auto& [grids, name] :
        {std::pair{&left_grids, "left"},
-        std::pair<const IncarnationPlan*, const char*>{&right_grids, "right"}}) {
+        std::pair<const LifePlan*, const char*>{&right_grids, "right"}}) {
     // This run only saves and compares no elements, so only a failure is of interest.
     const ScenarioResult result = run_on_sim(saves_under(scenario, *grids, name), keeping);
     if (result.verdict == Verdict::kFail) return failure_of(result);

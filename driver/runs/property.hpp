@@ -41,8 +41,8 @@ struct Property {
 ///   continuity    the scenario passes: each rank that owns elements compared some, and none
 ///                 differed; or a load is refused exactly as the requirements say
 ///   layout-free   the final state has the same digest as if the scenario ran on one rank
-///   stored-alike  the first incarnation stores tensors with the same bytes, whether it has its
-///                 own layout or that of the last incarnation
+///   stored-alike  the first life stores tensors with the same bytes, whether it has its
+///                 own layout or that of the last life
 ///   deterministic two runs have the same event hash, verdict and digest
 ///   survives      continuity also holds with a random fault
 ///   ranks-renamed, keys-renamed, saved-twice, saved-in-two, tensor-added, other-writers,

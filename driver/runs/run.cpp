@@ -99,19 +99,19 @@ std::unique_ptr<Lane> make_lane(const Scenario& scenario, LaneKind lane,
                                 : make_process_lane(lane, scenario, options);
 }
 
-/// Returns the number of ranks of the largest incarnation.
+/// Returns the number of ranks of the largest life.
 std::int32_t largest_world(const Scenario& scenario) {
   std::int32_t ranks = 0;
-  for (const auto& life : scenario.incarnations) ranks = std::max(ranks, life.world_size());
+  for (const auto& life : scenario.lives) ranks = std::max(ranks, life.world_size());
   return ranks;
 }
 
 /// Records whether the mutant was never called. A mutant that is never called can't make a run
 /// fail, so a pass then proves nothing and becomes inconclusive.
-void require_asked(const std::string& mutant, const std::vector<IncarnationRecord>& lives,
+void require_asked(const std::string& mutant, const std::vector<LifeRecord>& lives,
                    ScenarioRun& run) {
   run.unasked = std::all_of(lives.begin(), lives.end(),
-                            [](const IncarnationRecord& life) { return life.asked == 0; });
+                            [](const LifeRecord& life) { return life.asked == 0; });
   if (!run.unasked || run.result.verdict != Verdict::kPass) return;
   run.result.verdict = Verdict::kInconclusive;
   run.result.code = name_of(judged::kOracleVacuous);
@@ -208,16 +208,16 @@ ScenarioResult run_into_trace(const Scenario& scenario, std::size_t number,
   LaneOptions options = request.options;
   if (request.trace->form() == TraceForm::kLines) {
     std::string lines;
-    options.calls = [&](std::size_t incarnation, const sim::LoggedEvent& call) {
-      lines += event_line(scenario.name, incarnation, call);
+    options.calls = [&](std::size_t life, const sim::LoggedEvent& call) {
+      lines += event_line(scenario.name, life, call);
     };
     ScenarioResult result = run_unless_interrupted(scenario, request, options);
     request.trace->add(number, std::move(lines));
     return result;
   }
   ScenarioTrace trace(scenario, first_life);
-  options.recorded = [&trace](std::size_t incarnation, const sim::Recording& recording) {
-    trace.add(incarnation, recording);
+  options.recorded = [&trace](std::size_t life, const sim::Recording& recording) {
+    trace.add(life, recording);
   };
   ScenarioResult result = run_unless_interrupted(scenario, request, options);
   request.trace->add(number, trace.packets());
@@ -230,7 +230,7 @@ std::vector<std::uint32_t> first_lives_of(const std::vector<Scenario>& scenarios
   std::uint32_t next = 1;
   for (const auto& scenario : scenarios) {
     firsts.push_back(next);
-    next += static_cast<std::uint32_t>(scenario.incarnations.size());
+    next += static_cast<std::uint32_t>(scenario.lives.size());
   }
   return firsts;
 }
@@ -271,7 +271,7 @@ std::vector<std::string> not_claimed_by(LaneKind lane, const LaneOptions& option
 }
 
 /// Records which checkpoints are in the store, and which of them the tracker names.
-void note_stored(Store& store, IncarnationRecord& life) {
+void note_stored(Store& store, LifeRecord& life) {
   auto& steps = life.stored_after.emplace();
   for (const auto& one : generations(store, kCheckpointRoot)) {
     const bool again = !steps.empty() && steps.back() == one.step.value;
@@ -283,7 +283,7 @@ void note_stored(Store& store, IncarnationRecord& life) {
 }
 
 /// Records the steps whose last save is known to be damaged.
-void note_damaged(const Past& past, IncarnationRecord& life) {
+void note_damaged(const Past& past, LifeRecord& life) {
   life.damaged_after.clear();
   for (const auto& save : past.saves) {
     if (save.damaged && save_of(past.saves, save.step) == &save) {
@@ -294,13 +294,13 @@ void note_damaged(const Past& past, IncarnationRecord& life) {
 
 }  // namespace
 
-std::vector<IncarnationRecord> run_lives(const Scenario& scenario, Lane& lane,
-                                         const LaneOptions& options) {
+std::vector<LifeRecord> run_lives(const Scenario& scenario, Lane& lane,
+                                  const LaneOptions& options) {
   const sim::Policies policies = policies_of(options);
-  std::vector<IncarnationRecord> lives;
+  std::vector<LifeRecord> lives;
   Past past;
-  for (std::size_t i = 0; i < scenario.incarnations.size(); ++i) {
-    const bool foreign = scenario.incarnations[i].command.has_value();
+  for (std::size_t i = 0; i < scenario.lives.size(); ++i) {
+    const bool foreign = scenario.lives[i].command.has_value();
     lives.push_back(foreign ? run_foreign(scenario, i, lane, options, past) : lane.run(i, past));
     end_life(scenario, i, lane.store(), policies, lives.back(), past);
     if (options.asked_seams) *options.asked_seams |= sim::take_asked_seams();
@@ -311,9 +311,9 @@ std::vector<IncarnationRecord> run_lives(const Scenario& scenario, Lane& lane,
 }
 
 void end_life(const Scenario& scenario, std::size_t number, Store& store,
-              const sim::Policies& policies, IncarnationRecord& life, Past& past) {
+              const sim::Policies& policies, LifeRecord& life, Past& past) {
   add_life(life, past);
-  for (auto& save : past.saves) save.modules = modules_of(scenario, save.incarnation);
+  for (auto& save : past.saves) save.modules = modules_of(scenario, save.life);
   Rulings rulings = judge_store(store, scenario.checkpoint, past);
   const Rulings contents = judge_contents(store, life);
   rulings.append(contents);
@@ -333,7 +333,7 @@ void end_life(const Scenario& scenario, std::size_t number, Store& store,
   if (!may_go_on(scenario, number, life)) return;
   const std::uint64_t asked = sim::AskedCount::on_this_thread();
   try {
-    do_between_lives(store, scenario.incarnations[number], policies, past, life.rulings);
+    do_between_lives(store, scenario.lives[number], policies, past, life.rulings);
   } catch (const Error& error) {
     rule(life.rulings, {.code = error.code(),
                         .text = "an action planned for the store after the life failed: " +

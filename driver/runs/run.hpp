@@ -20,21 +20,20 @@ namespace reprise::driver {
 
 class TraceFile;
 
-/// Runs one scenario, incarnation by incarnation. If the lane can't run it here, the verdict is
+/// Runs one scenario, life by life. If the lane can't run it here, the verdict is
 /// not_run, with the reason.
 reports::ScenarioResult run_scenario(const Scenario& scenario, LaneKind lane,
                                      const LaneOptions& options);
 
-/// Runs the incarnations in order. Stops if an incarnation ends in a way that the scenario does not
+/// Runs the lives in order. Stops if an life ends in a way that the scenario does not
 /// allow. The lane must be able to run the scenario.
-std::vector<IncarnationRecord> run_lives(const Scenario& scenario, Lane& lane,
-                                         const LaneOptions& options);
+std::vector<LifeRecord> run_lives(const Scenario& scenario, Lane& lane, const LaneOptions& options);
 
-/// Must be called after each incarnation. Judges the store that the incarnation left, adds the
-/// incarnation to `past`, and does to the store what the incarnation's plan ends with, such as
+/// Must be called after each life. Judges the store that the life left, adds the
+/// life to `past`, and does to the store what the life's plan ends with, such as
 /// damage.
 void end_life(const Scenario& scenario, std::size_t number, Store& store,
-              const sim::Policies& policies, IncarnationRecord& life, Past& past);
+              const sim::Policies& policies, LifeRecord& life, Past& past);
 
 /// The result of a scenario, and facts about its run that are not part of the result.
 struct ScenarioRun {

@@ -26,7 +26,7 @@ LanePlan plan_of(const std::vector<Scenario>& scenarios, LaneKind lane,
 
 namespace {
 
-bool saves_beside_training(const Scenario& scenario, const IncarnationPlan& life) {
+bool saves_beside_training(const Scenario& scenario, const LifePlan& life) {
   return std::any_of(life.actions.begin(), life.actions.end(), [&scenario](const Action& action) {
     if (scenario.checkpoint.async) return true;
     const auto* save = std::get_if<SaveAction>(&action);
@@ -49,7 +49,7 @@ bool counts_both_threads(const FaultAction& fault, bool beside_training) {
 }  // namespace
 
 std::optional<std::string> why_not_countable(const Scenario& scenario) {
-  for (const IncarnationPlan& life : scenario.incarnations) {
+  for (const LifePlan& life : scenario.lives) {
     const bool beside_training = saves_beside_training(scenario, life);
     for (const Action& action : life.actions) {
       const auto* fault = std::get_if<FaultAction>(&action);
@@ -68,8 +68,8 @@ std::optional<std::string> why_not_countable(const Scenario& scenario) {
 std::vector<std::string> unnamed_defaults(const Scenario& scenario) {
   std::vector<std::string> all;
   if (scenario.program) return all;
-  for (std::size_t life = 0; life < scenario.incarnations.size(); ++life) {
-    if (scenario.incarnations[life].command) continue;
+  for (std::size_t life = 0; life < scenario.lives.size(); ++life) {
+    if (scenario.lives[life].command) continue;
     for (const auto& module : modules_of(scenario, life)) {
       const sim::Layout& layout = module.layout;
       const bool matters = layout.tp > 1 && sim::model_named(module.model).has_experts();

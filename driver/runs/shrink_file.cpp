@@ -19,9 +19,8 @@ using reports::ScenarioResult;
 using reports::Verdict;
 
 void require_simulated_job(const Scenario& scenario) {
-  const bool commands =
-      std::any_of(scenario.incarnations.begin(), scenario.incarnations.end(),
-                  [](const IncarnationPlan& plan) { return plan.command.has_value(); });
+  const bool commands = std::any_of(scenario.lives.begin(), scenario.lives.end(),
+                                    [](const LifePlan& plan) { return plan.command.has_value(); });
   if (!scenario.program && !commands) return;
   throw Error(Code::kUsage,
               "this scenario runs an external program, and only scenarios of the simulated job can "

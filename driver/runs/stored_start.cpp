@@ -73,7 +73,7 @@ std::vector<sim::ModuleConfig> with_scales_of(const std::vector<sim::ModuleConfi
 
 /// Applies the grids and shardings that the checkpoint records. Does nothing for a checkpoint of
 /// another kind of job, because the load reports that mismatch.
-void lay_out(const sim::CommonState& told, IncarnationPlan& plan) {
+void lay_out(const sim::CommonState& told, LifePlan& plan) {
   plan.ranks.clear();
   if (told.is_one_model() != plan.modules.empty()) return;
   if (!told.is_one_model()) {
@@ -91,7 +91,7 @@ void count_from(std::int64_t iteration, Scenario& scenario) {
   if (expect.skipped) {
     for (auto& skipped : *expect.skipped) skipped += iteration;
   }
-  for (auto& plan : scenario.incarnations) {
+  for (auto& plan : scenario.lives) {
     for (auto& action : plan.actions) {
       auto* damage = std::get_if<DamageAction>(&action);
       if (damage == nullptr) continue;
@@ -128,9 +128,9 @@ void begin_from(const StoredStart& start, Scenario& scenario) {
   }
   const sim::CommonState& told = start.told;
   const Step step{told.progress.iteration};
-  IncarnationPlan saved = scenario.incarnations.front();
+  LifePlan saved = scenario.lives.front();
   count_from(saved.load.finetune ? 0 : step.value, scenario);
-  for (auto& plan : scenario.incarnations) plan.adopts.push_back(told.identity.run);
+  for (auto& plan : scenario.lives) plan.adopts.push_back(told.identity.run);
   saved.actions.clear();
   saved.load = {};
   saved.run = told.identity.run;
@@ -139,7 +139,7 @@ void begin_from(const StoredStart& start, Scenario& scenario) {
   saved.command = copy_of(start.directory, step);
   lay_out(told, saved);
   scenario.optimizer_sharding = saved.optimizer_sharding;
-  scenario.incarnations.insert(scenario.incarnations.begin(), std::move(saved));
+  scenario.lives.insert(scenario.lives.begin(), std::move(saved));
 }
 
 }  // namespace reprise::driver

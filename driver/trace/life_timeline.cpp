@@ -196,13 +196,13 @@ class LifeTimeline {
 
 }  // namespace
 
-reports::Timeline timeline_of(const Scenario& scenario, std::size_t incarnation,
+reports::Timeline timeline_of(const Scenario& scenario, std::size_t life,
                               const sim::Recording& recording) {
   LifeTimeline life(recording);
-  const std::int32_t world = scenario.incarnations[incarnation].world_size();
+  const std::int32_t world = scenario.lives[life].world_size();
   const Members shown = life.ranks_of_world(world);
-  const auto modules = modules_of(scenario, incarnation);
-  reports::Timeline timeline{.life = incarnation,
+  const auto modules = modules_of(scenario, life);
+  reports::Timeline timeline{.life = life,
                              .ranks = {},
                              .ranks_left_out = static_cast<std::uint64_t>(world) - shown.size(),
                              .events = {}};

@@ -9,9 +9,9 @@
 namespace reprise::driver {
 namespace {
 
-std::vector<std::string> names_of_ranks(const Scenario& scenario, std::size_t incarnation) {
-  const IncarnationPlan& plan = scenario.incarnations[incarnation];
-  const auto modules = modules_of(scenario, incarnation);
+std::vector<std::string> names_of_ranks(const Scenario& scenario, std::size_t life) {
+  const LifePlan& plan = scenario.lives[life];
+  const auto modules = modules_of(scenario, life);
   std::vector<std::string> names;
   for (std::int32_t rank = 0; rank < plan.world_size(); ++rank) {
     const std::string place = coordinates_of(modules, rank);
@@ -23,12 +23,12 @@ std::vector<std::string> names_of_ranks(const Scenario& scenario, std::size_t in
 
 }  // namespace
 
-void ScenarioTrace::add(std::size_t incarnation, const sim::Recording& recording) {
-  const TracedLife life{.number = first_number_ + static_cast<std::uint32_t>(incarnation),
-                        .name = scenario_.name + ", life " + std::to_string(incarnation) + ": " +
-                                sim::to_string(modules_of(scenario_, incarnation)),
+void ScenarioTrace::add(std::size_t life, const sim::Recording& recording) {
+  const TracedLife life{.number = first_number_ + static_cast<std::uint32_t>(life),
+                        .name = scenario_.name + ", life " + std::to_string(life) + ": " +
+                                sim::to_string(modules_of(scenario_, life)),
                         .begin_ns = next_begin_ns_,
-                        .ranks = names_of_ranks(scenario_, incarnation)};
+                        .ranks = names_of_ranks(scenario_, life)};
   packets_ += packets_of(life, recording);
   next_begin_ns_ += recording.duration_ns + kBetweenLivesNs;
 }

@@ -22,7 +22,7 @@ class ScenarioTrace {
       : scenario_(scenario), first_number_(first_number) {}
 
   /// Adds a life, after those before it.
-  void add(std::size_t incarnation, const sim::Recording& recording);
+  void add(std::size_t life, const sim::Recording& recording);
   const std::string& packets() const { return packets_; }
 
  private:

@@ -66,13 +66,13 @@ class ResultWriter {
   }
 
   void add_life(const WatchedLife& life, LifeOutcome outcome, std::int64_t from) {
-    const std::size_t number = result_.incarnations.size();
+    const std::size_t number = result_.lives.size();
     const bool other = number >= 2 && tells_wholes(a());
-    reports::Incarnation own{.layout = other ? kOtherLayout : kLayout,
-                             .outcome = outcome,
-                             .exit_code = exit_of(life, outcome),
-                             .first_step = from,
-                             .last_step = from + life.recording.last_step()};
+    reports::Life own{.layout = other ? kOtherLayout : kLayout,
+                      .outcome = outcome,
+                      .exit_code = exit_of(life, outcome),
+                      .first_step = from,
+                      .last_step = from + life.recording.last_step()};
     for (const auto& finding : judgement_.findings) {
       const bool ended = finding.weight != Weight::kNote && finding.life == number &&
                          finding.where == "life " + life.name;
@@ -82,7 +82,7 @@ class ResultWriter {
       break;
     }
     result_.layouts.push_back(own.layout);
-    result_.incarnations.push_back(own);
+    result_.lives.push_back(own);
     for (std::int64_t step = 1; step <= life.recording.last_step(); ++step) {
       add_point(life.recording, from, step, number > 0);
     }

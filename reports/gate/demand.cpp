@@ -95,7 +95,7 @@ void bind(Slot& slot, LaneFloor& lane) {
 std::string course_of(const ScenarioResult& result) {
   std::string course;
   bool plain = true;
-  for (const auto& life : result.incarnations) {
+  for (const auto& life : result.lives) {
     plain = plain && (life.outcome == LifeOutcome::kRan || life.outcome == LifeOutcome::kContinued);
     course += (course.empty() ? "" : ", ") + name_of(life.outcome) +
               (life.code.empty() ? "" : " by " + life.code);
@@ -112,7 +112,7 @@ std::string account_of(const ScenarioResult& result) {
   std::ostringstream text;
   text << result.world << ';' << join(result.layouts, ";") << ';' << result.diagnosis << ';'
        << result.left_to_time;
-  for (const auto& life : result.incarnations) {
+  for (const auto& life : result.lives) {
     text << "\nlife " << life.layout << ' ' << name_of(life.outcome) << ' ' << life.code << ' '
          << life.exit_code << ' ' << life.first_step << ' ' << life.last_step;
   }
@@ -149,7 +149,7 @@ LaneFloor floor_of(const Report& report) {
   for (const auto& result : report.scenarios) {
     ScenarioFloor& floor = lane.scenarios[result.name];
     floor.compared = compared_of(result);
-    floor.lives = result.incarnations.size();
+    floor.lives = result.lives.size();
     floor.faults = static_cast<std::uint64_t>(
         std::ranges::count(result.faults, true, &FaultResult::must_fire));
     if (result.event_hash.empty()) continue;

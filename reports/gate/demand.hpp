@@ -29,7 +29,7 @@ struct ScenarioFloor {
   std::string account = {};     ///< see account_of
 };
 
-/// Describes the results that the scenario file does not determine: how each life (incarnation)
+/// Describes the results that the scenario file does not determine: how each life (life)
 /// ended, and which of the optional faults fired. Empty if every life simply ran to its end and the
 /// scenario has no optional faults.
 std::string course_of(const ScenarioResult& result);

@@ -141,7 +141,7 @@ std::optional<BadValue> bad_value_named(std::string_view name);
 
 /// True if the fault ends its rank's life.
 bool ends_life(FaultKind kind);
-/// True if the fault outlasts its incarnation: a broken device, or a problem in the model.
+/// True if the fault outlasts its life: a broken device, or a problem in the model.
 bool outlives(const FaultSpec& spec);
 /// Throws USAGE with the reason if the fault is impossible, such as a write error before a phase.
 void require_possible(const FaultSpec& spec);

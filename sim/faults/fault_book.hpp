@@ -1,5 +1,5 @@
 #pragma once
-// Holds all faults of one incarnation and the progress of each.
+// Holds all faults of one life and the progress of each.
 
 #include <cstdint>
 #include <deque>

@@ -1,5 +1,5 @@
 #pragma once
-// Defines the network between the ranks of one incarnation: the channels of all groups, and a
+// Defines the network between the ranks of one life: the channels of all groups, and a
 // record of the ranks that died or failed.
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 #pragma once
 // Simulates a store in memory that loses unsynced changes in a crash. The store outlives
-// incarnations: the driver passes the same store to each new World.
+// lives: the driver passes the same store to each new World.
 
 #include <cstdint>
 #include <deque>

@@ -1,5 +1,5 @@
 #pragma once
-// Runs one incarnation of a simulated job: new ranks on an existing store.
+// Runs one life of a simulated job: new ranks on an existing store.
 
 #include <cstdint>
 #include <functional>

@@ -147,7 +147,7 @@ class RankMemory {
   Bytes memory_;
 };
 
-/// Runs one incarnation, in which every rank must return. Returns the number of port calls of all
+/// Runs one life, in which every rank must return. Returns the number of port calls of all
 /// ranks.
 std::uint64_t run_world(const Mesh& mesh, Store& store,
                         const std::function<void(Ports&, GlobalRank)>& rank_main) {

@@ -20,7 +20,7 @@ Scenario saved_once() {
 /// A life that saved once, and its store.
 struct Saved {
   Rig rig{saved_once()};
-  IncarnationRecord life = rig.run(0);
+  LifeRecord life = rig.run(0);
 
   Rulings judged() { return judge_contents(rig.store(), life); }
   Checkpoint checkpoint() {
@@ -83,7 +83,7 @@ TEST(ContentJudge, the_verdict_is_for_the_saving_life_and_names_one_rank) {
     break;
   }
   saved.rig.end(0, saved.life);
-  std::vector<IncarnationRecord> lives = {saved.life, saved.rig.run(1)};
+  std::vector<LifeRecord> lives = {saved.life, saved.rig.run(1)};
   saved.rig.end(1, lives[1]);
   lives[1].ranks[0].first_difference = reports::FirstDifference{.rank = 0, .key = "late"};
   lives[0].ranks[1].first_difference = reports::FirstDifference{.rank = 1, .key = "early"};

@@ -36,7 +36,7 @@ Scenario overridden(const FieldOptions& options) {
 
 struct Ran {
   reports::ScenarioResult result;
-  std::vector<IncarnationRecord> lives;
+  std::vector<LifeRecord> lives;
 };
 
 Ran run_with(const FieldOptions& options) {

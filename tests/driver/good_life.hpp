@@ -10,8 +10,8 @@ inline HeldItem held(const std::string& key, std::int32_t replica, std::uint64_t
 }
 
 /// Returns a life of two ranks that saved twice and loaded once.
-inline IncarnationRecord good_life() {
-  IncarnationRecord life;
+inline LifeRecord good_life() {
+  LifeRecord life;
   for (std::int32_t r = 0; r < 2; ++r) {
     RankRecord record;
     record.ending = Ending::kReturned;

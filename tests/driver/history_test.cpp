@@ -29,7 +29,7 @@ TEST(History, lists_saves_with_layout_and_the_checkpoint_they_came_from) {
   EXPECT_EQ(saves[1].step, Step{5});
   EXPECT_EQ(saves[2].step, Step{6});
   EXPECT_EQ(saves[2].parent_step, 5);
-  EXPECT_EQ(saves[2].incarnation, 1U);
+  EXPECT_EQ(saves[2].life, 1U);
   EXPECT_EQ(sim::to_string(saves[2].modules), "tp4");
   EXPECT_EQ(save_of(saves, Step{5}), &saves[1]);
   EXPECT_EQ(save_of(saves, Step{4}), nullptr);
@@ -81,17 +81,17 @@ using Modules = std::vector<sim::ModuleConfig>;
 Scenario lives_of(const std::vector<Modules>& lives) {
   Scenario scenario = scenario_of({});
   for (const auto& modules : lives) {
-    IncarnationPlan plan;
+    LifePlan plan;
     plan.modules = sim::side_by_side(modules);
-    plan.actions = {TrainAction{scenario.incarnations.empty() ? 3 : 1}, SaveAction{}};
-    scenario.incarnations.push_back(plan);
+    plan.actions = {TrainAction{scenario.lives.empty() ? 3 : 1}, SaveAction{}};
+    scenario.lives.push_back(plan);
   }
-  scenario.incarnations.emplace_back(scenario.incarnations.back());
+  scenario.lives.emplace_back(scenario.lives.back());
   return scenario;
 }
 
 SavePoint last_save(const Scenario& scenario) {
-  return saves_before(scenario, scenario.incarnations.size() - 1).back();
+  return saves_before(scenario, scenario.lives.size() - 1).back();
 }
 
 TEST(History, streams_of_each_module_come_back_or_begin_anew_on_their_own) {
@@ -157,8 +157,8 @@ struct TurnRow {
 };
 
 TEST(History, some_loads_make_the_uninterrupted_job_turn_too) {
-  const auto life = [](Scenario& scenario, std::size_t i) -> IncarnationPlan& {
-    return scenario.incarnations[i];
+  const auto life = [](Scenario& scenario, std::size_t i) -> LifePlan& {
+    return scenario.lives[i];
   };
   const auto saves_without_optimizer = [&](Scenario& scenario) {
     std::get<SaveAction>(life(scenario, 0).actions[1]).optimizer = false;
@@ -230,16 +230,16 @@ TEST(History, a_release_turns_to_iteration_0_with_new_streams) {
 
 TEST(History, streams_left_behind_by_a_load_within_a_life_begin_anew) {
   Scenario scenario = lives_of({{module("a", "tp2")}, {module("a", "tp2")}});
-  scenario.incarnations[1].actions = {TrainAction{2}, LoadAction{}, TrainAction{1}, SaveAction{}};
+  scenario.lives[1].actions = {TrainAction{2}, LoadAction{}, TrainAction{1}, SaveAction{}};
   EXPECT_EQ(last_save(scenario).ages, (Ages{{"a", {4, 4}}}));
-  scenario.incarnations[1].load.random = false;
+  scenario.lives[1].load.random = false;
   EXPECT_EQ(last_save(scenario).ages, (Ages{{"a", {1, 1}}}));
 }
 
 TEST(History, turns_add_up_over_lives_and_follow_the_loaded_checkpoint) {
   Scenario scenario = lives_of({{module("a", "tp2")}, {module("a", "tp2")}, {module("a", "tp2")}});
-  scenario.incarnations[1].load.schedule = false;
-  scenario.incarnations[2].load.optimizer = false;
+  scenario.lives[1].load.schedule = false;
+  scenario.lives[2].load.optimizer = false;
   const auto saves = saves_before(scenario, 3);
   ASSERT_EQ(saves.size(), 3U);
   EXPECT_TRUE(saves[0].turns.empty());

@@ -124,7 +124,7 @@ TEST(LifeJudge, a_table_of_records) {
        "KEYSET_ASYMMETRY: the uninterrupted job has it but no rank of this one does [key b]"},
   };
   for (const auto& row : rows) {
-    IncarnationRecord life = good_life();
+    LifeRecord life = good_life();
     row.change(life.ranks);
     const Rulings rulings = judge_life(life);
     std::ostringstream first;

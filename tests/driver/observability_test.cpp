@@ -134,7 +134,7 @@ std::vector<Item> items_of(const Inventories& all, What what) {
   return items;
 }
 
-bool seen_by_training(const IncarnationRecord& life) {
+bool seen_by_training(const LifeRecord& life) {
   for (const auto& rank : life.ranks) {
     for (const auto& ruling : rank.rulings) {
       if (ruling.code == judged::kTrajectoryDivergence) return true;
@@ -148,17 +148,17 @@ bool seen_by_training(const IncarnationRecord& life) {
 /// own code.
 std::vector<Seen> corrupt_each(const Scenario& scenario, What what = What::kAll) {
   Rig rig(scenario);
-  IncarnationRecord first = rig.run(0);
+  LifeRecord first = rig.run(0);
   rig.end(0, first);
-  const auto verdict = [&](const IncarnationRecord& second) {
-    const IncarnationRecord lives[] = {first, second};
+  const auto verdict = [&](const LifeRecord& second) {
+    const LifeRecord lives[] = {first, second};
     return judge(rig.scenario(), lives);
   };
   const auto undisturbed = verdict(rig.run(1));
   EXPECT_EQ(undisturbed.verdict, Verdict::kPass) << undisturbed.code << undisturbed.reason;
   std::vector<Seen> all;
   for (const Item& item : items_of(inventories_of(rig), what)) {
-    const IncarnationRecord second = rig.run(1, {}, item.interference);
+    const LifeRecord second = rig.run(1, {}, item.interference);
     const auto result = verdict(second);
     const bool broke = result.code == "INTERNAL" || result.code == "HANG";
     all.push_back({item.name, result.verdict == Verdict::kFail && !broke, result.code,
@@ -178,7 +178,7 @@ Scenario of_modules(const std::vector<sim::ModuleConfig>& modules) {
   Scenario scenario =
       test::scenario_of({{"tp1", {TrainAction{2}, SaveAction{}}}, {"tp1", {TrainAction{2}}}});
   scenario.model.clear();
-  for (auto& plan : scenario.incarnations) plan.modules = sim::side_by_side(modules);
+  for (auto& plan : scenario.lives) plan.modules = sim::side_by_side(modules);
   return scenario;
 }
 

@@ -84,19 +84,19 @@ TEST(Run, a_crash_names_its_scenario_and_keeps_the_reports_of_others) {
 TEST(Run, damage_of_a_missing_target_fails_only_its_scenario) {
   const Scenario good = read_scenario(kSkeleton);
   Scenario manifest = good;
-  manifest.incarnations[0].actions.push_back(DamageAction{.what = sim::FileKind::kManifest});
+  manifest.lives[0].actions.push_back(DamageAction{.what = sim::FileKind::kManifest});
   Scenario step = good;
-  step.incarnations[0].actions.push_back(DamageAction{.step = 77});
+  step.lives[0].actions.push_back(DamageAction{.step = 77});
   Scenario empty = good;  // an empty file has no bit to flip
-  empty.incarnations[0].actions.push_back(DamageAction{.cut = 1 << 20});
-  empty.incarnations[0].actions.push_back(DamageAction{});
+  empty.lives[0].actions.push_back(DamageAction{.cut = 1 << 20});
+  empty.lives[0].actions.push_back(DamageAction{});
   Scenario older = good;
-  older.incarnations[0].actions.push_back(DamageAction{.from = 77});
+  older.lives[0].actions.push_back(DamageAction{.from = 77});
   Scenario keys = good;
-  keys.incarnations[0].actions.push_back(DamageAction{.from = 3, .keys = "none has this"});
+  keys.lives[0].actions.push_back(DamageAction{.from = 3, .keys = "none has this"});
   Scenario alone = good;
-  alone.incarnations[0].layout = sim::parse_layout("tp1");
-  alone.incarnations[0].actions.push_back(OwnMetadataAction{});
+  alone.lives[0].layout = sim::parse_layout("tp1");
+  alone.lives[0].actions.push_back(OwnMetadataAction{});
   const auto report =
       run_these({manifest, step, empty, good, older, keys, alone}, {}, [](auto...) {});
   for (const std::size_t i : {0, 1, 2, 4, 5, 6}) {
@@ -216,9 +216,9 @@ TEST(Run, the_resumed_trajectory_stands_beside_the_uninterrupted_one) {
     EXPECT_EQ(point.lr, *point.uninterrupted_lr) << point.step;
   }
   EXPECT_EQ(beside, 8U);
-  ASSERT_EQ(result.incarnations.size(), 3U);
-  EXPECT_EQ(result.incarnations[2].first_step, 5);
-  EXPECT_EQ(result.incarnations[2].last_step, 8);
+  ASSERT_EQ(result.lives.size(), 3U);
+  EXPECT_EQ(result.lives[2].first_step, 5);
+  EXPECT_EQ(result.lives[2].last_step, 8);
 }
 
 TEST(Run, another_seed_is_another_order_of_events_and_the_same_content) {
@@ -288,8 +288,8 @@ TEST(Run, more_ranks_than_devices_take_must_be_asked_for) {
 
 // --- verdicts on handwritten records ------------------------------------------------------------
 
-IncarnationRecord good_life(std::int32_t ranks) {
-  IncarnationRecord life;
+LifeRecord good_life(std::int32_t ranks) {
+  LifeRecord life;
   life.layout = "tp" + std::to_string(ranks);
   for (std::int32_t r = 0; r < ranks; ++r) {
     RankRecord record;
@@ -302,10 +302,10 @@ IncarnationRecord good_life(std::int32_t ranks) {
 }
 
 TEST(Verdict, a_table_of_records) {
-  const Scenario scenario = read_scenario(kSkeleton);  // has three incarnations
+  const Scenario scenario = read_scenario(kSkeleton);  // has three lives
   struct Row {
     std::string what;
-    std::function<void(std::vector<IncarnationRecord>&)> change;
+    std::function<void(std::vector<LifeRecord>&)> change;
     Verdict verdict;
     std::string code;
   };
@@ -347,14 +347,14 @@ TEST(Verdict, a_table_of_records) {
          l[1].ranks[1].code = Code::kPeerFailed;
        },
        Verdict::kFail, "PEER_FAILED"},
-      {"an incarnation is missing", [](auto& l) { l.pop_back(); }, Verdict::kInconclusive,
+      {"an life is missing", [](auto& l) { l.pop_back(); }, Verdict::kInconclusive,
        "ORACLE_VACUOUS"},
       {"nothing could be launched", [](auto& l) { l.back().launch_error = "mpirun is not there"; },
        Verdict::kInconclusive, "IO"},
       {"nothing was run", [](auto& l) { l.clear(); }, Verdict::kInconclusive, ""},
   };
   for (const auto& row : rows) {
-    std::vector<IncarnationRecord> lives = {good_life(4), good_life(4), good_life(3)};
+    std::vector<LifeRecord> lives = {good_life(4), good_life(4), good_life(3)};
     row.change(lives);
     const ScenarioResult result = judge(scenario, lives);
     EXPECT_EQ(result.verdict, row.verdict) << row.what;
@@ -365,7 +365,7 @@ TEST(Verdict, a_table_of_records) {
 TEST(Verdict, a_rank_may_own_nothing_if_declared_but_not_all_ranks) {
   Scenario scenario = read_scenario(kSkeleton);
   scenario.expect.every_rank_owns = false;
-  std::vector<IncarnationRecord> lives = {good_life(4), good_life(4), good_life(3)};
+  std::vector<LifeRecord> lives = {good_life(4), good_life(4), good_life(3)};
   const auto empty = [&](std::size_t rank) {
     lives[2].ranks[rank].result.elements = 0;
     lives[2].ranks[rank].result.owns = false;
@@ -380,14 +380,14 @@ TEST(Verdict, a_rank_may_own_nothing_if_declared_but_not_all_ranks) {
 TEST(Verdict, fewer_elements_than_expected_show_nothing) {
   Scenario scenario = read_scenario(kSkeleton);
   scenario.expect.elements_least = 301;
-  const std::vector<IncarnationRecord> lives = {good_life(4), good_life(4), good_life(3)};
+  const std::vector<LifeRecord> lives = {good_life(4), good_life(4), good_life(3)};
   EXPECT_EQ(judge(scenario, lives).verdict, Verdict::kInconclusive);
   scenario.expect.elements_least = 300;
   EXPECT_EQ(judge(scenario, lives).verdict, Verdict::kPass);
 }
 
 TEST(Verdict, the_reason_is_the_first_ruling_and_counts_the_other_codes) {
-  std::vector<IncarnationRecord> lives = {good_life(2), good_life(2), good_life(2)};
+  std::vector<LifeRecord> lives = {good_life(2), good_life(2), good_life(2)};
   lives[0].ranks[1].rulings = {{judged::kFalseReplica, "FALSE_REPLICA: copies differ"},
                                {judged::kFalseReplica, "x"}};
   lives[1].ranks[0].rulings = {{judged::kWrongOwner, "y"}, {judged::kBitMismatch, "z"}};
@@ -398,7 +398,7 @@ TEST(Verdict, the_reason_is_the_first_ruling_and_counts_the_other_codes) {
 }
 
 TEST(Verdict, a_cause_comes_before_its_echo) {
-  std::vector<IncarnationRecord> lives = {good_life(2)};
+  std::vector<LifeRecord> lives = {good_life(2)};
   for (auto& rank : lives[0].ranks) rank.ending = Ending::kFailed;
   lives[0].ranks[0].code = Code::kPeerFailed;
   lives[0].ranks[1].code = Code::kTornFile;
@@ -481,7 +481,7 @@ TEST(Mutants, caught_needs_an_expected_verdict_and_a_pass_without_it) {
 }
 
 TEST(Mutants, a_check_or_a_deadline_on_any_rank_is_a_breakdown) {
-  std::vector<IncarnationRecord> lives = {good_life(2)};
+  std::vector<LifeRecord> lives = {good_life(2)};
   EXPECT_FALSE(broke_down(lives));
   lives[0].ranks[1].code = Code::kDeadline;
   EXPECT_TRUE(broke_down(lives));
@@ -602,10 +602,10 @@ TEST(Verdict, a_save_beside_training_without_an_end_leaves_it_to_time) {
     for (const std::size_t life : {0U, 1U, 2U}) {
       for (const bool certain : {false, true}) {
         for (const bool another_after : {false, true}) {
-          std::vector<IncarnationRecord> lives = {good_life(4), good_life(4), good_life(3)};
+          std::vector<LifeRecord> lives = {good_life(4), good_life(4), good_life(3)};
           for (auto& rank : lives[life].ranks) {
             SavePoint point;
-            point.incarnation = life;
+            point.life = life;
             point.certain = certain;
             rank.saves.push_back({.point = point});
             point.certain = true;
@@ -644,25 +644,25 @@ TEST(Determinism, a_failure_on_another_lane_counts_once) {
   EXPECT_EQ(report.verdict, Verdict::kFail);
 }
 
-TEST(Verdict, an_expected_refusal_counts_in_the_last_incarnation_alone) {
+TEST(Verdict, an_expected_refusal_counts_in_the_last_life_alone) {
   Scenario scenario = read_scenario(kSkeleton);
   scenario.expect.refusal = Code::kShapeDrift;
   const auto refusing = [] {
-    IncarnationRecord life = good_life(2);
+    LifeRecord life = good_life(2);
     for (auto& rank : life.ranks) {
       rank.ending = Ending::kFailed;
       rank.code = Code::kShapeDrift;
     }
     return life;
   };
-  const auto verdict_of = [&](const std::vector<IncarnationRecord>& lives) {
+  const auto verdict_of = [&](const std::vector<LifeRecord>& lives) {
     return judge(scenario, lives).verdict;
   };
   EXPECT_EQ(verdict_of({good_life(4), good_life(4), refusing()}), Verdict::kPass);
   EXPECT_EQ(verdict_of({good_life(4), refusing()}), Verdict::kFail) << "refused too early";
   EXPECT_EQ(verdict_of({good_life(4), good_life(4), good_life(2)}), Verdict::kFail)
       << "continued after a planned refusal";
-  std::vector<IncarnationRecord> differing = {good_life(4), good_life(4), refusing()};
+  std::vector<LifeRecord> differing = {good_life(4), good_life(4), refusing()};
   differing[1].ranks[0].result.bit_mismatches = 1;
   EXPECT_EQ(verdict_of(differing), Verdict::kFail) << "it differed before";
 }

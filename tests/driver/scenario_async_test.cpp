@@ -41,12 +41,12 @@ TEST(ScenarioAsync, each_key_and_step_is_what_it_says_and_is_written_back) {
   waited_for.async = false;
   SaveAction beside;
   beside.async = true;
-  EXPECT_EQ(scenario.incarnations[0].actions,
+  EXPECT_EQ(scenario.lives[0].actions,
             (std::vector<Action>{TrainAction{1}, SaveAction{}, waited_for, FinalizeAction{},
                                  ReallocateAction{}, beside}));
   const Scenario again = parse_scenario(to_yaml(scenario), "y.yaml");
   EXPECT_EQ(again.checkpoint, scenario.checkpoint);
-  EXPECT_EQ(again.incarnations, scenario.incarnations);
+  EXPECT_EQ(again.lives, scenario.lives);
 }
 
 TEST(ScenarioAsync, unless_told_saves_are_waited_for) {

@@ -80,7 +80,7 @@ TEST(ScenarioFaults, each_step_is_what_it_says) {
       ReshardAction{3, 2, Code::kChecksum},
       DiffAction{2, 1, {"a", "b"}, DiffOutcome::kNotAllCompared},
       DiffAction{}};
-  EXPECT_EQ(scenario.incarnations[0].actions, right);
+  EXPECT_EQ(scenario.lives[0].actions, right);
 }
 
 TEST(ScenarioFaults, what_a_restart_does_not_name_stays_but_for_what_is_its_own) {
@@ -90,7 +90,7 @@ TEST(ScenarioFaults, what_a_restart_does_not_name_stays_but_for_what_is_its_own)
               .restart = "on: other_device, adopts: [zeroth], run: second, fails: IO",
               .last = "  - restart: {rerun: disabled, ranks: []}\n"});
   const auto& [first, second, third] =
-      std::tie(scenario.incarnations[0], scenario.incarnations[1], scenario.incarnations[2]);
+      std::tie(scenario.lives[0], scenario.lives[1], scenario.lives[2]);
   EXPECT_EQ(first.world_size(), 8);
   EXPECT_EQ(second.ranks, first.ranks);
   EXPECT_EQ(second.rerun, sim::RerunMode::kValidateResults);
@@ -262,9 +262,8 @@ TEST(ScenarioTable, each_of_all_orders_has_a_next_one_cyclically) {
   ASSERT_EQ(rows.size(), 120U);
   std::set<std::string> seen;
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    seen.insert(rows[i].incarnations[2].layout.order);
-    EXPECT_EQ(rows[i].incarnations[3].layout.order,
-              rows[(i + 1) % rows.size()].incarnations[2].layout.order);
+    seen.insert(rows[i].lives[2].layout.order);
+    EXPECT_EQ(rows[i].lives[3].layout.order, rows[(i + 1) % rows.size()].lives[2].layout.order);
   }
   EXPECT_EQ(seen.size(), 120U);
 }

@@ -42,11 +42,11 @@ std::string restart(const std::string& options) {
 
 Scenario parsed(const std::string& text) { return parse_scenario(text, "x.yaml"); }
 
-std::string grids_of(const IncarnationPlan& plan) { return sim::to_string(plan.modules); }
+std::string grids_of(const LifePlan& plan) { return sim::to_string(plan.modules); }
 
 TEST(ScenarioModules, stand_side_by_side_in_the_order_written) {
   const Scenario scenario = parsed(kGood);
-  const IncarnationPlan& plan = scenario.incarnations.front();
+  const LifePlan& plan = scenario.lives.front();
   EXPECT_EQ(grids_of(plan), "vision: tp2 on 0 1, language: tp2 pp3 on 2 3 4 5 6 7");
   EXPECT_EQ(plan.world_size(), 8);
   EXPECT_EQ(plan.modules[0].model, "vision-tiny");
@@ -55,18 +55,18 @@ TEST(ScenarioModules, stand_side_by_side_in_the_order_written) {
   EXPECT_EQ(plan.modules[1].loss_scale, sim::LossScale{});
   EXPECT_FALSE(plan.modules[1].frozen);
   EXPECT_EQ(scenario.model, "") << "a job of one model";
-  EXPECT_EQ(scenario.incarnations[1].modules, plan.modules) << "they keep their ranks";
+  EXPECT_EQ(scenario.lives[1].modules, plan.modules) << "they keep their ranks";
 }
 
 TEST(ScenarioModules, have_settings_and_ranks_of_their_own) {
   const auto scenario = parsed(vision(
       "{model: vision-tiny, layout: dp2, ranks: [7, 6], loss_scale: 65536, growth_interval: 2, "
       "frozen: true}"));
-  const sim::ModuleConfig& module = scenario.incarnations.front().modules.front();
+  const sim::ModuleConfig& module = scenario.lives.front().modules.front();
   EXPECT_EQ(module.loss_scale.scale, 65536);
   EXPECT_EQ(module.loss_scale.growth_interval, 2);
   EXPECT_TRUE(module.frozen);
-  EXPECT_EQ(grids_of(scenario.incarnations.front()),
+  EXPECT_EQ(grids_of(scenario.lives.front()),
             "vision: dp2 on 7 6, language: tp2 pp3 on 0 1 2 3 4 5")
       << "automatic ranks begin at 0";
 }
@@ -77,11 +77,11 @@ TEST(ScenarioModules, stand_on_the_same_ranks_if_told) {
   ASSERT_TRUE(error) << "layouts of two and of six ranks";
   auto same = text;
   same.replace(same.find("layout: tp2}"), 12, "layout: dp6}");
-  const IncarnationPlan plan = parsed(same).incarnations.front();
+  const LifePlan plan = parsed(same).lives.front();
   EXPECT_EQ(grids_of(plan), "vision: dp6 on 0 1 2 3 4 5, language: tp2 pp3 on 0 1 2 3 4 5");
   EXPECT_EQ(plan.world_size(), 6);
   same.replace(same.find("layout: dp6}"), 12, "layout: dp6, ranks: [5, 4, 3, 2, 1, 0]}");
-  EXPECT_EQ(grids_of(parsed(same).incarnations.front()),
+  EXPECT_EQ(grids_of(parsed(same).lives.front()),
             "vision: dp6 on 5 4 3 2 1 0, language: tp2 pp3 on 0 1 2 3 4 5");
 }
 
@@ -89,7 +89,7 @@ TEST(ScenarioModules, a_restart_gives_them_whole_but_for_models_that_are_known) 
   const auto scenario = parsed(
       restart("modules: {language: {layout: {tp: 2}}, audio: {model: audio-tiny, layout: dp2, "
               "loss_scale: 1024}}, sharding: dp_reshardable, adds: [audio], drops: [vision]"));
-  const IncarnationPlan& plan = scenario.incarnations[1];
+  const LifePlan& plan = scenario.lives[1];
   EXPECT_EQ(grids_of(plan), "language: tp2 on 0 1, audio: dp2 on 2 3");
   EXPECT_EQ(plan.modules[0].model, "language-tiny");
   EXPECT_EQ(plan.modules[0].optimizer_sharding, sim::Sharding::kDpReshardable);
@@ -101,12 +101,12 @@ TEST(ScenarioModules, a_restart_may_put_them_elsewhere_and_leave_them_as_they_ar
   const auto text = with("layout: {tp: 2, pp: 3}", "layout: {order: dp-tp, dp: 2}");
   auto placed = text;
   placed.replace(placed.find("keys: prefixed"), 14, "place: colocated");
-  EXPECT_EQ(grids_of(parsed(placed).incarnations[1]),
+  EXPECT_EQ(grids_of(parsed(placed).lives[1]),
             "vision: tp2 on 0 1, language: dp2 order dp-tp on 0 1");
   auto again = text;
   again.replace(again.find("keys: prefixed"), 14,
                 "modules: {vision: {layout: tp1}, language: {layout: {dp: 3}}}");
-  EXPECT_EQ(grids_of(parsed(again).incarnations[1]),
+  EXPECT_EQ(grids_of(parsed(again).lives[1]),
             "vision: tp1 on 0, language: dp3 order dp-tp on 1 2 3")
       << "a layout keeps its order";
 }
@@ -118,10 +118,10 @@ TEST(ScenarioModules, a_one_model_job_may_restart_as_modules_and_refuse_it) {
                "  model: gpt-tiny\n  layout: tp2\n  ranks: [5, 3]\n");
   text.replace(text.find("keys: prefixed"), 14, "modules: {m: {model: gpt-tiny, layout: dp3}}");
   const Scenario scenario = parsed(text);
-  EXPECT_EQ(scenario.incarnations[1].world_size(), 3);
-  EXPECT_EQ(scenario.incarnations[1].layout, sim::Layout{})
+  EXPECT_EQ(scenario.lives[1].world_size(), 3);
+  EXPECT_EQ(scenario.lives[1].layout, sim::Layout{})
       << "the layout has no meaning if there are modules";
-  EXPECT_TRUE(scenario.incarnations[1].ranks.empty()) << "likewise";
+  EXPECT_TRUE(scenario.lives[1].ranks.empty()) << "likewise";
   EXPECT_EQ(parse_scenario(to_yaml(scenario), "x.yaml"), scenario) << to_yaml(scenario);
 }
 
@@ -142,11 +142,11 @@ TEST(ScenarioModules, values_of_a_table_stand_for_layouts_ranks_and_whole_module
                                  .replace(kGood.find("layout: tp2}"), 12, "layout: $l, ranks: $r}"),
                       "t.yaml");
   ASSERT_EQ(rows.size(), 2U);
-  EXPECT_EQ(rows[0].incarnations[0].modules[0].layout, sim::parse_layout("tp2"));
-  EXPECT_EQ(rows[1].incarnations[0].modules[0].layout, sim::parse_layout("dp2"));
-  EXPECT_EQ(join(rows[1].incarnations[0].modules[0].ranks, " "), "1 0");
-  EXPECT_EQ(grids_of(rows[0].incarnations[1]), "a: tp2 on 0 1");
-  EXPECT_EQ(grids_of(rows[1].incarnations[1]), "b: dp3 on 0 1 2");
+  EXPECT_EQ(rows[0].lives[0].modules[0].layout, sim::parse_layout("tp2"));
+  EXPECT_EQ(rows[1].lives[0].modules[0].layout, sim::parse_layout("dp2"));
+  EXPECT_EQ(join(rows[1].lives[0].modules[0].ranks, " "), "1 0");
+  EXPECT_EQ(grids_of(rows[0].lives[1]), "a: tp2 on 0 1");
+  EXPECT_EQ(grids_of(rows[1].lives[1]), "b: dp3 on 0 1 2");
 }
 
 TEST(ScenarioModules, a_table_knows_the_ranks_of_all_of_them) {
@@ -162,14 +162,14 @@ TEST(ScenarioOptions, of_saves_and_loads) {
   const auto text =
       with("- train: 3\n  - save", "- train: {steps: 6, save_interval: 2}\n  - release");
   const Scenario scenario = parsed(text);
-  const auto& actions = scenario.incarnations.front().actions;
+  const auto& actions = scenario.lives.front().actions;
   EXPECT_EQ(std::get<TrainAction>(actions[0]), (TrainAction{6, 2}));
   EXPECT_TRUE(std::holds_alternative<ReleaseAction>(actions[1]));
 
-  const IncarnationPlan plan =
+  const LifePlan plan =
       parsed(restart("no_load_optim: true, no_load_scheduler: true, no_load_rng: true, "
                      "finetune: true, group_order: plain_first, keys: bare"))
-          .incarnations[1];
+          .lives[1];
   EXPECT_EQ(plan.load, (sim::LoadChoice{false, false, false, true}));
   EXPECT_TRUE(plan.plain_first);
   EXPECT_EQ(plan.keys, sim::KeyForm::kBare);
@@ -181,10 +181,10 @@ TEST(ScenarioOptions, forms_stay_and_what_a_load_leaves_behind_does_not) {
   text.replace(text.find("  - train: 2"), 12, "  - restart");
   const Scenario scenario = parsed(text);
   EXPECT_TRUE(scenario.random_by_dp);
-  EXPECT_TRUE(scenario.incarnations[2].plain_first);
-  EXPECT_EQ(scenario.incarnations[2].keys, sim::KeyForm::kBare);
-  EXPECT_FALSE(scenario.incarnations[1].load.random);
-  EXPECT_TRUE(scenario.incarnations[2].load.random);
+  EXPECT_TRUE(scenario.lives[2].plain_first);
+  EXPECT_EQ(scenario.lives[2].keys, sim::KeyForm::kBare);
+  EXPECT_FALSE(scenario.lives[1].load.random);
+  EXPECT_TRUE(scenario.lives[2].load.random);
 }
 
 TEST(ScenarioOptions, an_interval_saves_if_training_comes_by_it) {
@@ -203,8 +203,8 @@ TEST(ScenarioModules, are_read_again_when_they_are_written) {
       "no_load_scheduler: true, no_load_rng: true, finetune: true, keys: bare, rerun: "
       "validate_results"));
   scenario.random_by_dp = true;
-  scenario.incarnations[0].plain_first = true;
-  scenario.incarnations[0].actions = {TrainAction{4, 2}, SaveAction{}, ReleaseAction{}};
+  scenario.lives[0].plain_first = true;
+  scenario.lives[0].actions = {TrainAction{4, 2}, SaveAction{}, ReleaseAction{}};
   const std::string text = to_yaml(scenario);
   EXPECT_EQ(parsed(text), scenario) << text;
   EXPECT_EQ(to_yaml(parsed(text)), text);

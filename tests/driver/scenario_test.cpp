@@ -46,29 +46,29 @@ std::string each(const std::string& table, const std::string& step) {
   return "each: " + table + "\n\n" + with("- train: 3", step);
 }
 
-TEST(Scenario, incarnations_are_cut_at_restarts_and_layouts_are_given_whole) {
+TEST(Scenario, lives_are_cut_at_restarts_and_layouts_are_given_whole) {
   const Scenario scenario = parse_scenario(kGood, "a/b/tp2.yaml");
   EXPECT_EQ(scenario.name, "tp2");
-  ASSERT_EQ(scenario.incarnations.size(), 2U);
-  EXPECT_EQ(to_string(scenario.incarnations[0].layout), "tp2 dp2");
-  EXPECT_EQ(to_string(scenario.incarnations[1].layout), "tp4");
-  EXPECT_EQ(scenario.incarnations[0].actions.size(), 2U);
-  EXPECT_EQ(std::get<TrainAction>(scenario.incarnations[1].actions[0]).steps, 2);
+  ASSERT_EQ(scenario.lives.size(), 2U);
+  EXPECT_EQ(to_string(scenario.lives[0].layout), "tp2 dp2");
+  EXPECT_EQ(to_string(scenario.lives[1].layout), "tp4");
+  EXPECT_EQ(scenario.lives[0].actions.size(), 2U);
+  EXPECT_EQ(std::get<TrainAction>(scenario.lives[1].actions[0]).steps, 2);
   EXPECT_EQ(scenario.caught, std::vector<std::string>{"floor-vs-ceil-chunk"});
   EXPECT_EQ(scenario.lanes.size(), 3U);
 }
 
 TEST(Scenario, a_plain_restart_keeps_the_layout) {
   const auto scenario = parse_scenario(with("restart: {layout: {tp: 4}}", "restart"), "x.yaml");
-  EXPECT_EQ(scenario.incarnations[1].layout, scenario.incarnations[0].layout);
+  EXPECT_EQ(scenario.lives[1].layout, scenario.lives[0].layout);
 }
 
 TEST(Scenario, a_layout_may_be_one_text_and_keeps_the_order_before_it) {
   const auto ordered =
       parse_scenario(with("{tp: 2, dp: 2}", "{order: dp-tp, tp: 2, dp: 2}"), "x.yaml");
-  EXPECT_EQ(to_string(ordered.incarnations[1].layout), "tp4 order dp-tp");
+  EXPECT_EQ(to_string(ordered.lives[1].layout), "tp4 order dp-tp");
   const auto text = parse_scenario(with("{tp: 2, dp: 2}", "tp2 cp2 dp4"), "x.yaml");
-  EXPECT_EQ(to_string(text.incarnations[0].layout), "tp2 cp2 dp4");
+  EXPECT_EQ(to_string(text.lives[0].layout), "tp2 cp2 dp4");
 }
 
 const std::string kTable = R"(proves: something
@@ -89,9 +89,9 @@ TEST(Scenario, a_table_of_lists_is_every_combination_the_last_axis_fastest) {
   EXPECT_EQ(names_of(rows),
             (std::vector<std::string>{"placements/t[save=tp2,k=0]", "placements/t[save=tp2,k=2]",
                                       "placements/t[save=dp3,k=0]", "placements/t[save=dp3,k=2]"}));
-  EXPECT_EQ(to_string(rows[2].incarnations[1].layout), "dp3");
-  EXPECT_EQ(std::get<TrainAction>(rows[2].incarnations[1].actions[0]).steps, 0);
-  EXPECT_EQ(std::get<TrainAction>(rows[3].incarnations[1].actions[0]).steps, 2);
+  EXPECT_EQ(to_string(rows[2].lives[1].layout), "dp3");
+  EXPECT_EQ(std::get<TrainAction>(rows[2].lives[1].actions[0]).steps, 0);
+  EXPECT_EQ(std::get<TrainAction>(rows[3].lives[1].actions[0]).steps, 2);
 }
 
 TEST(Scenario, a_table_of_rows_is_these_rows) {
@@ -114,9 +114,9 @@ TEST(Scenario, what_is_written_is_read_again) {
   scenario.ranks_per_node = 4;
   scenario.checkpoint.strictness = Strictness::kReturnAll;
   scenario.checkpoint.store = {.exchange = false, .renames = false, .lists_lag = true};
-  scenario.incarnations[1].actions.insert(scenario.incarnations[1].actions.begin(),
-                                          {SaveAction{}, LoadAction{}, TrainAction{0}});
-  scenario.incarnations[1].optimizer_sharding = sim::Sharding::kFsdpDtensor;
+  scenario.lives[1].actions.insert(scenario.lives[1].actions.begin(),
+                                   {SaveAction{}, LoadAction{}, TrainAction{0}});
+  scenario.lives[1].optimizer_sharding = sim::Sharding::kFsdpDtensor;
   scenario.expect = {Code::kShapeDrift, "says: 'this'", 12, false};
   scenario.lanes = {LaneKind::kSim};
   scenario.lanes_reason = "needs # a reason";

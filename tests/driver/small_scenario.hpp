@@ -1,5 +1,5 @@
 #pragma once
-// Builds scenarios of gpt-tiny in code. A test runs their incarnations one at a time on one
+// Builds scenarios of gpt-tiny in code. A test runs their lives one at a time on one
 // simulated store.
 
 #include <memory>
@@ -29,11 +29,11 @@ inline Scenario scenario_of(const std::vector<Life>& lives, const std::string& m
   scenario.optimizer_sharding = sim::sharding_named(sharding);
   scenario.seed = 7;
   for (const auto& [layout, actions] : lives) {
-    IncarnationPlan plan;
+    LifePlan plan;
     plan.layout = sim::parse_layout(layout);
     plan.optimizer_sharding = scenario.optimizer_sharding;
     plan.actions = actions;
-    scenario.incarnations.push_back(plan);
+    scenario.lives.push_back(plan);
   }
   return scenario;
 }
@@ -43,38 +43,37 @@ class Rig {
  public:
   explicit Rig(Scenario scenario) : scenario_(std::move(scenario)) {}
 
-  /// Runs an incarnation as the simulated lane does, given the results of the earlier lives.
-  IncarnationRecord run(std::size_t incarnation, const sim::Policies& policies = {},
-                        const Interference& interference = {}) {
-    const IncarnationPlan& plan = scenario_.incarnations[incarnation];
+  /// Runs an life as the simulated lane does, given the results of the earlier lives.
+  LifeRecord run(std::size_t life, const sim::Policies& policies = {},
+                 const Interference& interference = {}) {
+    const LifePlan& plan = scenario_.lives[life];
     sim::WorldOptions options;
-    options.seed = incarnation;
+    options.seed = life;
     options.world_size = plan.world_size();
     sim::FaultBook faults(faults_of(plan, past_).specs);
-    IncarnationRecord life =
-        run_in_world(options, store_, [&](const RankSeat& seat, RankRecord& own) {
-          return run_rank({.scenario = scenario_,
-                           .incarnation = incarnation,
-                           .past = past_,
-                           .policies = policies,
-                           .twins = *twins_,
-                           .ports = seat.ports,
-                           .faults = faults,
-                           .powers = seat.powers,
-                           .interference = &interference},
-                          own);
-        });
+    LifeRecord life = run_in_world(options, store_, [&](const RankSeat& seat, RankRecord& own) {
+      return run_rank({.scenario = scenario_,
+                       .life = life,
+                       .past = past_,
+                       .policies = policies,
+                       .references = *references_,
+                       .ports = seat.ports,
+                       .faults = faults,
+                       .powers = seat.powers,
+                       .interference = &interference},
+                      own);
+    });
     life.layout = to_string(plan.layout);
     keep_members(plan, life);
     return life;
   }
   /// Judges the store after a life. The next life continues from that store.
-  void end(std::size_t incarnation, IncarnationRecord& life, const sim::Policies& policies = {}) {
-    end_life(scenario_, incarnation, store_, policies, life, past_);
+  void end(std::size_t life, LifeRecord& life, const sim::Policies& policies = {}) {
+    end_life(scenario_, life, store_, policies, life, past_);
   }
-  std::vector<IncarnationRecord> run_all(const sim::Policies& policies = {}) {
-    std::vector<IncarnationRecord> lives;
-    for (std::size_t i = 0; i < scenario_.incarnations.size(); ++i) {
+  std::vector<LifeRecord> run_all(const sim::Policies& policies = {}) {
+    std::vector<LifeRecord> lives;
+    for (std::size_t i = 0; i < scenario_.lives.size(); ++i) {
       lives.push_back(run(i, policies));
       end(i, lives.back(), policies);
       if (!may_go_on(scenario_, i, lives.back())) break;
@@ -90,7 +89,7 @@ class Rig {
   Scenario scenario_;
   sim::SimStore store_;
   Past past_;
-  std::shared_ptr<TwinBook> twins_ = std::make_shared<TwinBook>();
+  std::shared_ptr<ReferenceRuns> references_ = std::make_shared<ReferenceRuns>();
 };
 
 }  // namespace reprise::driver::test

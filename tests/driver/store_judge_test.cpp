@@ -51,7 +51,7 @@ void spoil(Store& store, const std::string& directory) {
 /// save, after it continued from the step `parent`.
 void pass_over_second(Past& past, Step parent) {
   past.saves[1].damaged = true;
-  past.saves[2].incarnation = 1;
+  past.saves[2].life = 1;
   past.saves[2].parent_step = parent.value;
 }
 
@@ -59,7 +59,7 @@ void pass_over_second(Past& past, Step parent) {
 /// the first save.
 void save_second_again(Store& store, Past& past) {
   SavePoint again = past.saves[1];
-  again.incarnation = 1;
+  again.life = 1;
   again.parent_step = 1;
   past.saves.push_back(again);
   track(store, 2);
@@ -257,7 +257,7 @@ TEST(StoreJudge, a_table_of_what_can_be_wrong_after_three_saves__tp2) {
 }
 
 TEST(Past, a_save_is_certain_if_a_rank_saw_its_end_in_an_honest_store) {
-  IncarnationRecord life;
+  LifeRecord life;
   life.ranks.resize(2);
   for (auto& rank : life.ranks) {
     rank.saves.resize(1);
@@ -299,7 +299,7 @@ TEST(Past, it_survives_its_file) {
   Past past;
   past.tracker_damaged = true;
   past.saves.push_back({.step = Step{3},
-                        .incarnation = 1,
+                        .life = 1,
                         .modules = modules_of(scenario, 1),
                         .parent_step = 2,
                         .ages = {{"", {4, 5}}, {"vision", {6, 7}}},

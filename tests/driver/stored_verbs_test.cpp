@@ -26,7 +26,7 @@ Scenario skeleton() {
 
 reports::ScenarioResult result_of(const std::vector<Action>& afterwards) {
   Scenario scenario = skeleton();
-  auto& actions = scenario.incarnations[0].actions;
+  auto& actions = scenario.lives[0].actions;
   actions.insert(actions.end(), afterwards.begin(), afterwards.end());
   return run_scenario(scenario, LaneKind::kSim, {});
 }
@@ -71,7 +71,7 @@ TEST(StoredVerbs, a_reshard_that_is_refused_leaves_the_checkpoint_as_it_was) {
 
 TEST(StoredVerbs, that_break_a_check_of_ours_fail_the_run) {
   test::Rig rig(test::scenario_of({{"dp2", {TrainAction{1}, SaveAction{}, ReshardAction{}}}}));
-  IncarnationRecord life = rig.run(0);
+  LifeRecord life = rig.run(0);
   sim::Policies policies;
   policies.reshard.carried = [](Metadata source) {
     CHECK(source.catalog.tensors.empty());

@@ -10,7 +10,7 @@ namespace {
 
 /// Returns a life of one rank that had this ending and made one save. `stands` tells whether the
 /// save is known to be committed; `code` is its error, if any.
-IncarnationRecord life(Ending ending, bool stands, std::optional<Code> code) {
+LifeRecord life(Ending ending, bool stands, std::optional<Code> code) {
   RankRecord rank;
   rank.ending = ending;
   SaveEvidence save;
@@ -18,7 +18,7 @@ IncarnationRecord life(Ending ending, bool stands, std::optional<Code> code) {
   save.point.certain = stands;
   save.code = code;
   rank.saves.push_back(save);
-  IncarnationRecord record;
+  LifeRecord record;
   record.ranks.push_back(rank);
   return record;
 }

@@ -21,9 +21,9 @@ using test::scenario_of;
 /// Two lives of two ranks. In the first life rank 1 dies in its second save, as planned.
 struct Case {
   Scenario scenario;
-  std::vector<IncarnationRecord> lives;
+  std::vector<LifeRecord> lives;
 
-  FaultAction& fault() { return std::get<FaultAction>(scenario.incarnations[0].actions[2]); }
+  FaultAction& fault() { return std::get<FaultAction>(scenario.lives[0].actions[2]); }
   RankRecord& dead() { return lives[0].ranks[1]; }
   RankRecord& survivor() { return lives[0].ranks[0]; }
 };
@@ -46,7 +46,7 @@ Case good_case() {
                         {"tp2", {TrainAction{1}}}}),
            {}};
   for (int life = 0; life < 2; ++life) {
-    IncarnationRecord record;
+    LifeRecord record;
     record.layout = "tp2";
     record.ranks = {good_rank(0), good_rank(1)};
     one.lives.push_back(record);
@@ -218,9 +218,9 @@ TEST(Verdict, a_life_that_is_cut_short_is_held_to_what_it_loaded) {
     for (const std::uint64_t elements : {0U, 8U}) {
       Case one = good_case();
       std::swap(one.lives[0], one.lives[1]);
-      std::swap(one.scenario.incarnations[0].actions, one.scenario.incarnations[1].actions);
+      std::swap(one.scenario.lives[0].actions, one.scenario.lives[1].actions);
       one.lives.push_back(one.lives[0]);
-      one.scenario.incarnations.push_back(one.scenario.incarnations[0]);
+      one.scenario.lives.push_back(one.scenario.lives[0]);
       for (auto& rank : one.lives[1].ranks) {
         rank.result.elements = elements;
         if (loaded) rank.loads = {{.step = 1, .requested = {"w"}, .stored = {"w"}}};
@@ -319,8 +319,8 @@ TEST(Verdict, the_exit_code_of_a_life_is_the_jobs_own) {
   Case one = good_case();
   for (auto& rank : one.lives[1].ranks) rank.exit_code = 17;
   const auto result = judge(one.scenario, one.lives);
-  EXPECT_EQ(result.incarnations[0].exit_code, 1);
-  EXPECT_EQ(result.incarnations[1].exit_code, 17);
+  EXPECT_EQ(result.lives[0].exit_code, 1);
+  EXPECT_EQ(result.lives[1].exit_code, 17);
 }
 
 TEST(Verdict, what_is_left_in_the_store_counts) {
@@ -356,8 +356,8 @@ TEST(Verdict, ranks_resuming_from_different_checkpoints_are_the_cause) {
 Case fault_case(const std::vector<int>& exit_codes) {
   Case one{scenario_of({}), {}};
   for (const int code : exit_codes) {
-    one.scenario.incarnations.push_back(good_case().scenario.incarnations[1]);
-    IncarnationRecord life;
+    one.scenario.lives.push_back(good_case().scenario.lives[1]);
+    LifeRecord life;
     life.layout = "tp2";
     life.ranks = {good_rank(0), good_rank(1)};
     for (auto& rank : life.ranks) rank.exit_code = code;

@@ -13,7 +13,7 @@ namespace {
 
 using testing::HasSubstr;
 
-Scenario with_command(const std::string& incarnation) {
+Scenario with_command(const std::string& life) {
   return parse_scenario(
       "proves: nothing\n"
       "job: {model: gpt-tiny, layout: {dp: 2}, optimizer: {kind: adam, sharding: "
@@ -22,7 +22,7 @@ Scenario with_command(const std::string& incarnation) {
       "  - train: 1\n"
       "  - save\n"
       "  - incarnation: " +
-          incarnation +
+          life +
           "\n"
           "  - restart\n"
           "  - train: 1\n"
@@ -32,7 +32,7 @@ Scenario with_command(const std::string& incarnation) {
 
 TEST(ForeignLife, is_judged_by_its_exit_code_and_by_what_it_leaves) {
   struct Row {
-    std::string incarnation;
+    std::string life;
     std::string code;
     std::string says;
   };
@@ -58,8 +58,8 @@ TEST(ForeignLife, is_judged_by_its_exit_code_and_by_what_it_leaves) {
   for (const auto& row : rows) {
     for (const LaneKind lane : {LaneKind::kSim, LaneKind::kMpi}) {
       if (lane == LaneKind::kMpi && !build_info().has_mpi) continue;
-      const auto result = run_scenario(with_command(row.incarnation), lane, lane_options());
-      SCOPED_TRACE(row.incarnation + std::string(name_of(lane)) + result.reason);
+      const auto result = run_scenario(with_command(row.life), lane, lane_options());
+      SCOPED_TRACE(row.life + std::string(name_of(lane)) + result.reason);
       EXPECT_EQ(result.verdict,
                 row.code.empty() ? reports::Verdict::kPass : reports::Verdict::kFail);
       EXPECT_EQ(result.code, row.code);
@@ -80,7 +80,7 @@ TEST(ForeignLife, alone_is_a_scenario_that_shows_what_the_checkpoint_holds) {
           "/., \"{checkpoints}\"]}\n"
           "expect: {max_delta: 0, against: uninterrupted}\n",
       "alone.yaml");
-  EXPECT_EQ(parse_scenario(to_yaml(scenario), "alone.yaml").incarnations, scenario.incarnations);
+  EXPECT_EQ(parse_scenario(to_yaml(scenario), "alone.yaml").lives, scenario.lives);
   const auto result = run_scenario(scenario, LaneKind::kSim, lane_options());
   EXPECT_EQ(result.verdict, reports::Verdict::kPass) << result.code << ": " << result.reason;
   ASSERT_EQ(result.ranks.size(), 1U);

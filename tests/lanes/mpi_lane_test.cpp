@@ -64,7 +64,7 @@ Scenario with_fault(const std::string& fault) {
 }
 
 struct Life {
-  IncarnationRecord record;
+  LifeRecord record;
   double seconds = 0;
 };
 
@@ -317,7 +317,7 @@ TEST_F(MpiLane, ranks_of_which_none_leaves_a_record_make_it_inconclusive) {
 TEST_F(MpiLane, random_scenarios_end_as_in_the_simulated_world) {
   const Stream random(contracts::seed_of_run());
   for (std::uint64_t i = 0; i < contracts::cases_of_run(kRandomCases); ++i) {
-    const CaseLimits limits{.world_max = 4, .incarnations_max = 3};
+    const CaseLimits limits{.world_max = 4, .lives_max = 3};
     const Scenario scenario = i % 2 == 0 ? random_scenario(random.split(i), limits)
                                          : random_faulty_scenario(random.split(i), limits);
     SCOPED_TRACE(to_yaml(scenario));

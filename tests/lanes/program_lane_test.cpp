@@ -144,7 +144,7 @@ TEST(ProgramLane, GivesLaterLivesMoreTimeWhereTheFirstIsSlow) {
                                        "say '{\"what\":\"done\"}'\n",
                                    "seconds: 2\n")
                           .run("max_delta: 0", kRestart);
-  EXPECT_EQ(result.incarnations.size(), 2U);
+  EXPECT_EQ(result.lives.size(), 2U);
   EXPECT_TRUE(result.earlier_tries.empty());
   EXPECT_NE(result.code, "HANG") << result.reason;
   const auto hangs = ShellTrainer(std::string(kStartOfLife) +
@@ -152,7 +152,7 @@ TEST(ProgramLane, GivesLaterLivesMoreTimeWhereTheFirstIsSlow) {
                                       "say '{\"what\":\"done\"}'\n",
                                   "seconds: 2\n")
                          .run("max_delta: 0", kRestart);
-  EXPECT_EQ(hangs.incarnations.size(), 2U);
+  EXPECT_EQ(hangs.lives.size(), 2U);
   EXPECT_EQ(hangs.earlier_tries.size(), 1U);
 }
 

@@ -264,7 +264,7 @@ TEST(Laws, a_scenario_is_read_as_it_was_written) {
   expect_law(kScenarioText, [] {
     const driver::Scenario scenario = (*scenarios()).scenario;
     driver::Scenario read = driver::parse_scenario(to_yaml(scenario), "law.yaml");
-    RC_TAG(std::to_string(scenario.incarnations.size()) + " lives");
+    RC_TAG(std::to_string(scenario.lives.size()) + " lives");
     RC_ASSERT(to_yaml(read) == to_yaml(scenario));
     read.name = scenario.name;
     read.file = scenario.file;
@@ -281,7 +281,7 @@ std::function<void()> continues(const std::string& mutant) {
     options.mutant = mutant;
     const auto failure =
         driver::failure_of(driver::property_named("continuity"), scenario, options);
-    RC_TAG(std::to_string(scenario.incarnations.size()) + " lives");
+    RC_TAG(std::to_string(scenario.lives.size()) + " lives");
     // A run of which the mutant was not asked is no failure of the job. RC_ASSERT itself would
     // evaluate both sides of the condition.
     const bool goes_on = !failure || failure->code == "ORACLE_VACUOUS";

@@ -80,7 +80,7 @@ TEST(Json, is_canonical) {
   result.first_difference = FirstDifference{0, "w", {1, 2}, "1", "2", "nobody"};
   result.trajectory = {{.step = 1, .loss = 0.5}, {.step = 2, .uninterrupted_loss = 0.25}};
   result.faults = {{.kind = "crash", .rank = 1}};
-  result.incarnations = {{.layout = "tp2"}};
+  result.lives = {{.layout = "tp2"}};
   Report report = report_of({result});
   report.mutants = {{.name = "m", .defect = "d", .caught = true, .caught_by = {{"s", "v", "r"}}}};
   report.skipped = {{"s2", "no MPI"}};

@@ -10,7 +10,7 @@ namespace reprise::reports {
 inline const char* const kSampleCommit = "0123456789abcdef0123456789abcdef01234567";
 
 /// Returns the result of a scenario with three ranks. The last rank owns nothing. If `cut_short` is
-/// true, the last incarnation has a fault.
+/// true, the last life has a fault.
 inline ScenarioResult sample_scenario(const std::string& name, bool cut_short = false) {
   ScenarioResult result{.name = name,
                         .file = "scenarios/" + name + ".yaml",
@@ -25,7 +25,7 @@ inline ScenarioResult sample_scenario(const std::string& name, bool cut_short = 
                         .peak_bytes = {.snapshot = 1, .stage = 2, .load = 3, .empty = 1},
                         .bound_bytes = BoundBytes{.stage = 2, .load = 4, .empty = 2},
                         .ranks = {},
-                        .incarnations = {},
+                        .lives = {},
                         .replans = 4,
                         .diagnosis = "persistent_error",
                         .content_digest = "d1ge57",
@@ -44,12 +44,12 @@ inline ScenarioResult sample_scenario(const std::string& name, bool cut_short = 
   result.ranks[0].not_requested = {"optional"};
   result.ranks[0].not_stored = {"new"};
   result.ranks[0].excused = {"new", "optional"};
-  result.incarnations = {{.layout = "tp2 dp2", .exit_code = 0, .first_step = 0, .last_step = 2},
-                         {.layout = "tp3",
-                          .outcome = cut_short ? LifeOutcome::kCutShort : LifeOutcome::kContinued,
-                          .exit_code = cut_short ? 1 : 0,
-                          .first_step = 2,
-                          .last_step = 4}};
+  result.lives = {{.layout = "tp2 dp2", .exit_code = 0, .first_step = 0, .last_step = 2},
+                  {.layout = "tp3",
+                   .outcome = cut_short ? LifeOutcome::kCutShort : LifeOutcome::kContinued,
+                   .exit_code = cut_short ? 1 : 0,
+                   .first_step = 2,
+                   .last_step = 4}};
   result.trajectory = {{.step = 1,
                         .loss = 1.1,
                         .lr = 1e-3,

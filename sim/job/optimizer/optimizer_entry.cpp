@@ -77,7 +77,7 @@ std::string text_of(const GroupSettings& group) {
          join(std::vector{group.lr_mult}, "") + (group.of_experts ? " of experts" : "");
 }
 
-void refuse_twins(const std::vector<GroupSettings>& groups, const std::string& whose) {
+void refuse_duplicates(const std::vector<GroupSettings>& groups, const std::string& whose) {
   for (std::size_t a = 0; a < groups.size(); ++a) {
     for (std::size_t b = a + 1; b < groups.size(); ++b) {
       if (identifier_of(groups[a]) != identifier_of(groups[b])) continue;
@@ -132,8 +132,8 @@ std::vector<GroupSettings> matched_by_identifier(const GroupMatch& match) {
                                         " parameter groups of " + match.who + " and this job " +
                                         std::to_string(match.own.size()));
   }
-  refuse_twins(match.stored, match.who + " in the checkpoint");
-  refuse_twins(match.own, match.who + " in this job");
+  refuse_duplicates(match.stored, match.who + " in the checkpoint");
+  refuse_duplicates(match.own, match.who + " in this job");
   std::vector<GroupSettings> groups;
   for (const auto& own : match.own) {
     const auto stored = std::find_if(

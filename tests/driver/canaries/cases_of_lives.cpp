@@ -19,7 +19,7 @@ using Ranks = std::vector<RankRecord>;
 const std::vector<Life> kSavedOnce = {{"dp2", {TrainAction{1}, SaveAction{}}}, {"dp2", {}}};
 const std::string kOlder = std::string(kCheckpointRoot) + "/iter_0000001";
 
-Codes codes_found(const Scenario& scenario, const std::vector<IncarnationRecord>& lives) {
+Codes codes_found(const Scenario& scenario, const std::vector<LifeRecord>& lives) {
   Codes codes = {judge(scenario, lives).code};
   for (const auto& [code, findings] : driver::codes_of(lives)) codes.insert(code);
   return codes;
@@ -28,7 +28,7 @@ Codes codes_found(const Scenario& scenario, const std::vector<IncarnationRecord>
 /// Returns what the judge of lives says of two ranks whose records `spoil` made wrong.
 std::function<Codes()> life(void (*spoil)(Ranks&)) {
   return [spoil] {
-    IncarnationRecord life = good_life();
+    LifeRecord life = good_life();
     spoil(life.ranks);
     return codes_of(judge_life(life));
   };
@@ -43,7 +43,7 @@ Scenario two_lives() {
 std::function<Codes()> store(void (*spoil)(Store&, CheckpointPlan&)) {
   return [spoil] {
     Rig rig(two_lives());
-    IncarnationRecord life = rig.run(0);
+    LifeRecord life = rig.run(0);
     rig.end(0, life);
     CheckpointPlan plan;
     spoil(rig.store(), plan);
@@ -70,7 +70,7 @@ Value& entry_of(Value& dict, std::string_view key) {
 /// its random streams behind.
 Codes told_of_another_layout() {
   Rig rig(two_lives());
-  std::vector<IncarnationRecord> lives = {rig.run(0)};
+  std::vector<LifeRecord> lives = {rig.run(0)};
   rig.end(0, lives[0]);
   Interference lie;
   lie.common = [](Value& common) {
@@ -86,7 +86,7 @@ std::function<Codes()> command(const std::vector<Life>& lives, const std::string
                                std::optional<std::int64_t> leaves = {}) {
   Scenario scenario = scenario_of(lives);
   scenario.lanes = {LaneKind::kSim};
-  scenario.incarnations.back().command = CommandLife{
+  scenario.lives.back().command = CommandLife{
       .command = {"sh", "-c", "cd \"$0\" && " + line, "{checkpoints}"}, .leaves = leaves};
   return [scenario = std::move(scenario)] {
     const ScenarioRun run =

@@ -212,9 +212,7 @@ TEST(Timeline, is_a_function_of_its_recipe) {
 }
 
 TEST(Timeline, a_branch_repeats_the_lives_before_it) {
-  const auto lives = [](const std::string& text) {
-    return scenario_of(parse_recipe(text)).incarnations;
-  };
+  const auto lives = [](const std::string& text) { return scenario_of(parse_recipe(text)).lives; };
   std::size_t changed = 0;
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     const auto root = lives(std::to_string(seed));

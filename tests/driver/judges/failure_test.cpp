@@ -88,8 +88,8 @@ TEST(Failure, between_ranks_of_one_save_has_the_step_of_that_save) {
 }
 
 /// Two ranks of two lives that end as they should.
-std::vector<IncarnationRecord> good_lives() {
-  std::vector<IncarnationRecord> lives;
+std::vector<LifeRecord> good_lives() {
+  std::vector<LifeRecord> lives;
   for (int life = 0; life < 2; ++life) {
     auto& record = lives.emplace_back();
     record.layout = "tp2";
@@ -223,8 +223,8 @@ TEST(Failure, a_life_that_ended_in_a_failed_save_had_the_step_it_was_at) {
   Rig rig(scenario_of({{"tp2", {TrainAction{3}, full, SaveAction{}}}, {"tp2", {TrainAction{1}}}}));
   const auto result = judge(rig.scenario(), rig.run_all());
   EXPECT_EQ(result.verdict, reports::Verdict::kFail);
-  ASSERT_EQ(result.incarnations.size(), 1U) << result.reason;
-  EXPECT_EQ(result.incarnations[0].last_step, 3);
+  ASSERT_EQ(result.lives.size(), 1U) << result.reason;
+  EXPECT_EQ(result.lives[0].last_step, 3);
   ASSERT_TRUE(result.failure);
   EXPECT_EQ(result.failure->phase, "save") << result.reason;
   EXPECT_EQ(result.failure->step, 3);

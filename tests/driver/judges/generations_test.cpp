@@ -54,7 +54,7 @@ TEST(GenerationsOf, a_damaged_checkpoint_is_skipped_and_replaced_by_a_later_save
   scenario.checkpoint.falls_back = true;
   scenario.expect.outcomes = {Outcome::kFellBack};
   EXPECT_EQ(generations_in(scenario), "2 by 0: kept, loaded 1\n4 by 0: damaged, skipped 1\n");
-  scenario.incarnations[1].actions = {TrainAction{2}, SaveAction{}};
+  scenario.lives[1].actions = {TrainAction{2}, SaveAction{}};
   EXPECT_EQ(generations_in(scenario),
             "2 by 0: kept, loaded 1\n4 by 0: replaced, skipped 1\n4 by 1: kept\n");
 }

@@ -65,7 +65,7 @@ TEST(PlacementOf, shows_both_layouts_with_copies_of_each_part__tp2_dp2_to_tp4) {
 
 TEST(PlacementOf, a_tensor_wrong_in_the_save_has_the_next_life_as_its_load) {
   Rig rig = rig_of("tp2", "tp4");
-  std::vector<IncarnationRecord> lives = {rig.run(0)};
+  std::vector<LifeRecord> lives = {rig.run(0)};
   const auto placement =
       placement_of(rig.scenario(), lives, {.life = 0, .at_save = true, .key = kEmbedding});
   ASSERT_TRUE(placement);
@@ -114,7 +114,7 @@ TEST(PlacementOf, a_key_that_no_rank_holds_has_no_placement) {
 
 TEST(PlacementOf, many_boxes_are_counted_and_the_wrong_one_is_listed) {
   Rig rig = rig_of("dp72", "tp1");
-  std::vector<IncarnationRecord> lives(1);  // the records are not needed
+  std::vector<LifeRecord> lives(1);  // the records are not needed
   const std::string key = "optimizer.state.exp_avg." + std::string(kEmbedding);
   const auto placement =
       placement_of(rig.scenario(), lives, {.life = 0, .at_save = true, .key = key, .rank = 65});

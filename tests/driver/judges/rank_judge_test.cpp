@@ -19,7 +19,7 @@ using test::scenario_of;
 constexpr std::string_view kWeight = "decoder.layers.0.mlp.linear_fc1.weight";
 
 /// Returns all rulings of the ranks as lines.
-std::string said_in(const IncarnationRecord& life) {
+std::string said_in(const LifeRecord& life) {
   std::string text;
   for (const auto& rank : life.ranks) {
     text += rank.message;  // of a rank that failed
@@ -50,7 +50,7 @@ std::string said_after(const Interference& interference,
     actions.emplace_back(SaveAction{});
   }
   Rig rig(scenario_of({{"dp2", actions}, {"dp2", {}}}, "gpt-tiny", sharding));
-  IncarnationRecord first = rig.run(0);
+  LifeRecord first = rig.run(0);
   EXPECT_EQ(said_in(first), "");
   rig.end(0, first);
   return said_in(rig.run(1, {}, interference));
@@ -127,8 +127,8 @@ Interference with_tensor_of(const std::shared_ptr<const GlobalState>& state) {
 
 TEST(RankJudge, finds_elements_that_a_load_left_as_they_were__dp2) {
   const Scenario scenario = scenario_of({{"dp2", {}}, {"dp2", {}}});
-  TwinBook twins;
-  const auto before = twins.twin(unloaded_config_of(scenario, 1))->state(Step{0});
+  ReferenceRuns references;
+  const auto before = references.get(unloaded_config_of(scenario, 1))->state(Step{0});
   const auto said = said_after(with_tensor_of(before), "fully_reshardable", 2);
   EXPECT_TRUE(has(said, "BIT_MISMATCH | ")) << said;
   EXPECT_TRUE(has(said, "before the load, which left it as it was")) << said;
@@ -138,11 +138,11 @@ TEST(RankJudge, finds_elements_of_a_step_trained_during_the_save__dp2) {
   Scenario scenario = scenario_of(
       {{"dp2", {TrainAction{1}, SaveAction{.async = true}, TrainAction{1}}}, {"dp2", {}}});
   Rig rig(scenario);
-  IncarnationRecord first = rig.run(0);
+  LifeRecord first = rig.run(0);
   for (auto& rank : first.ranks) rank.saves[0].point.beside = 1;
   rig.end(0, first);
-  TwinBook twins;
-  const auto later = twins.twin(config_of(scenario, 0))->state(Step{2});
+  ReferenceRuns references;
+  const auto later = references.get(config_of(scenario, 0))->state(Step{2});
   const auto said = said_in(rig.run(1, {}, with_tensor_of(later)));
   EXPECT_TRUE(has(said, "TORN_SNAPSHOT | ")) << said;
   EXPECT_TRUE(has(said, "of step 2, which was trained while it was being saved")) << said;

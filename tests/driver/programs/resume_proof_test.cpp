@@ -54,7 +54,7 @@ std::vector<std::string> under_another_layout(std::vector<std::string> files) {
 TEST(ResumeProof, PassesARunThatContinues) {
   const auto result = Runs().prove();
   EXPECT_EQ(result.verdict, reports::Verdict::kPass) << result.reason;
-  EXPECT_EQ(result.incarnations.size(), 2U);
+  EXPECT_EQ(result.lives.size(), 2U);
 }
 
 TEST(ResumeProof, FindsALossThatDiffersFromTheUninterruptedRun) {

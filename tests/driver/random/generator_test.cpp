@@ -52,7 +52,7 @@ TEST(Generator, faulty_cases_can_be_written_to_a_file_and_cover_all_kinds) {
     EXPECT_TRUE(makes_sense(scenario)) << n;
     const std::string text = to_yaml(scenario);
     EXPECT_EQ(parse_scenario(text, scenario.file), scenario) << text;
-    for (const auto& plan : scenario.incarnations) {
+    for (const auto& plan : scenario.lives) {
       members += plan.ranks.empty() ? 0 : 1;  // counts the lives that list their ranks
       for (const auto& action : plan.actions) {
         if (const auto* fault = std::get_if<FaultAction>(&action))
@@ -66,12 +66,12 @@ TEST(Generator, faulty_cases_can_be_written_to_a_file_and_cover_all_kinds) {
   EXPECT_GT(members, 100U);
 }
 
-TEST(Generator, worlds_and_incarnations_stay_in_their_limits) {
-  const CaseLimits limits{.world_max = 5, .incarnations_max = 2};
+TEST(Generator, worlds_and_lives_stay_in_their_limits) {
+  const CaseLimits limits{.world_max = 5, .lives_max = 2};
   for (std::uint64_t n = 0; n < kCases; ++n) {
     const Scenario scenario = random_scenario(Stream(n), limits);
-    EXPECT_LE(scenario.incarnations.size(), 2U) << n;
-    for (const auto& plan : scenario.incarnations) {
+    EXPECT_LE(scenario.lives.size(), 2U) << n;
+    for (const auto& plan : scenario.lives) {
       EXPECT_LE(plan.layout.world_size(), 5) << n;
       EXPECT_TRUE(plan.modules.empty() || plan.world_size() <= 5) << n;
     }
@@ -171,8 +171,7 @@ TEST(Generator, every_strict_mode_is_drawn) {
   }
 }
 
-IncarnationPlan plan_of(const char* layout, std::string_view sharding,
-                        std::vector<Action> actions = {}) {
+LifePlan plan_of(const char* layout, std::string_view sharding, std::vector<Action> actions = {}) {
   return {.layout = sim::parse_layout(layout),
           .optimizer_sharding = sim::sharding_named(sharding),
           .actions = std::move(actions)};
@@ -202,7 +201,7 @@ TEST(Generator, buckets_survive_a_change_of_data_parallelism_alone) {
       {"pp2", "pp2 layers 1-3", true},
   };
   for (const auto& row : rows) {
-    const IncarnationPlan loading = plan_of(row.loading, "fully_reshardable");
+    const LifePlan loading = plan_of(row.loading, "fully_reshardable");
     for (const auto sharding : sim::sharding_names()) {
       const bool refused =
           refusal_between(plan_of(row.saved, sharding), loading) == kBucketsRefused;
@@ -215,7 +214,7 @@ TEST(Generator, buckets_survive_a_change_of_data_parallelism_alone) {
 TEST(Generator, every_size_of_a_layout_changes_in_some_case) {
   std::set<std::string_view> changed;
   for (std::uint64_t n = 0; n < kCases; ++n) {
-    const auto lives = scenario_of(n).incarnations;
+    const auto lives = scenario_of(n).lives;
     for (std::size_t i = 1; i < lives.size(); ++i) {
       for (const auto& field : sim::kLayoutFields) {
         const bool same = lives[i - 1].layout.*field.size == lives[i].layout.*field.size;
@@ -223,10 +222,10 @@ TEST(Generator, every_size_of_a_layout_changes_in_some_case) {
       }
     }
   }
-  const IncarnationPlan saved = plan_of("dp4 pp2", "fully_reshardable");
+  const LifePlan saved = plan_of("dp4 pp2", "fully_reshardable");
   for (const auto& field : sim::kLayoutFields) {
     EXPECT_TRUE(changed.contains(field.name)) << field.name;
-    IncarnationPlan loading = saved;
+    LifePlan loading = saved;
     loading.layout.*field.size = saved.layout.*field.size > 1 ? 1 : 2;
     auto changes = changes_between(saved, loading);
     for (const auto* size : {"world up", "world down"}) std::erase(changes, size);
@@ -240,15 +239,15 @@ TEST(Generator, a_scenario_ends_at_the_first_load_that_must_be_refused) {
   const auto life = [](const char* layout) {
     return plan_of(layout, "dp_reshardable", {SaveAction{}});
   };
-  scenario.incarnations = {life("dp2"), life("dp3"), life("tp2"), life("tp4")};
+  scenario.lives = {life("dp2"), life("dp3"), life("tp2"), life("tp4")};
   expect_what_must_come(scenario);
-  EXPECT_EQ(scenario.incarnations.size(), 3U);
+  EXPECT_EQ(scenario.lives.size(), 3U);
   EXPECT_EQ(scenario.expect.refusal, Code::kLayoutMismatch);
 }
 
 TEST(Generator, a_forced_template_needs_a_rerun_state_of_as_many_ranks) {
-  IncarnationPlan saved = plan_of("tp2 dp2", "fully_reshardable", {SaveAction{}});
-  IncarnationPlan loading = plan_of("dp4", "fully_reshardable");
+  LifePlan saved = plan_of("tp2 dp2", "fully_reshardable", {SaveAction{}});
+  LifePlan loading = plan_of("dp4", "fully_reshardable");
   EXPECT_EQ(refusal_between(saved, loading), std::nullopt) << "as stored";
   loading.rerun_template = sim::RerunTemplate::kForced;
   const ExpectedRefusal refused{Code::kNotStored, "rerun_state_machine_state"};
@@ -279,7 +278,7 @@ TEST(Generator, every_life_that_loads_counts_when_ranks_may_hold_nothing) {
     Scenario scenario;
     scenario.model = "gpt-tiny";
     for (const auto* layout : layouts) {
-      scenario.incarnations.push_back(plan_of(layout, "fully_reshardable", {SaveAction{}}));
+      scenario.lives.push_back(plan_of(layout, "fully_reshardable", {SaveAction{}}));
     }
     expect_what_must_come(scenario);
     return scenario.expect.every_rank_owns;
@@ -299,8 +298,8 @@ struct ModuleRow {
   const char* model = "audio-tiny";
 };
 
-IncarnationPlan plan_of(const std::vector<ModuleRow>& rows) {
-  IncarnationPlan plan;
+LifePlan plan_of(const std::vector<ModuleRow>& rows) {
+  LifePlan plan;
   plan.actions = {SaveAction{}};
   for (const auto& row : rows) {
     sim::ModuleConfig module{.name = row.name, .model = row.model};
@@ -314,7 +313,7 @@ IncarnationPlan plan_of(const std::vector<ModuleRow>& rows) {
 }
 
 /// Requires that the job passes every check that a run makes before it builds the job.
-void expect_accepted(const IncarnationPlan& plan) {
+void expect_accepted(const LifePlan& plan) {
   EXPECT_NO_THROW(sim::check_modules(plan.modules, plan.world_size()))
       << sim::to_string(plan.modules);
   for (const auto& module : plan.modules) {
@@ -336,7 +335,7 @@ TEST(Generator, modules_stand_as_a_job_accepts_them_in_worlds_of_any_size) {
     const CaseLimits limits{.world_max = world_max};
     for (std::uint64_t n = 0; n < 500; ++n) {
       Stream random(n);
-      IncarnationPlan plan{.modules = random_modules(random, limits)};
+      LifePlan plan{.modules = random_modules(random, limits)};
       for (int life = 0; life < 3; ++life) {
         ASSERT_GE(plan.modules.size(), 2U);
         ASSERT_LE(plan.modules.size(), 3U);
@@ -352,8 +351,8 @@ TEST(Generator, modules_in_buckets_only_change_their_data_parallelism) {
   std::size_t buckets = 0;
   for (std::uint64_t n = 0; n < 1000; ++n) {
     Stream random(n);
-    const IncarnationPlan saved{.modules = random_modules(random, {})};
-    const IncarnationPlan loading{.modules = changed_modules(random, saved.modules, {})};
+    const LifePlan saved{.modules = random_modules(random, {})};
+    const LifePlan loading{.modules = changed_modules(random, saved.modules, {})};
     EXPECT_EQ(refusal_between(saved, loading), std::nullopt)
         << sim::to_string(saved.modules) << "\n"
         << sim::to_string(loading.modules);

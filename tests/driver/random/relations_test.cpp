@@ -105,7 +105,7 @@ TEST(Relations, fail_for_a_defect_that_shows_only_after_their_change) {
 
 TEST(Relations, of_one_rank_have_no_choice_of_writers) {
   Scenario scenario = parse_scenario(kScenario, "relation.yaml");
-  for (auto& plan : scenario.incarnations) plan.layout = {};
+  for (auto& plan : scenario.lives) plan.layout = {};
   LaneOptions defect;
   defect.decide = plant<is_beyond_the_most_items>;
   for (const auto* relation : {"other-writers", "fewer-writers"}) {

@@ -30,8 +30,8 @@ TEST(Shrink, simpler_variants_are_lighter_and_could_be_written_in_a_file) {
 }
 
 bool tensor_parallelism_appears(const Scenario& scenario) {
-  for (std::size_t i = 1; i < scenario.incarnations.size(); ++i) {
-    if (scenario.incarnations[i - 1].layout.tp == 1 && scenario.incarnations[i].layout.tp > 1) {
+  for (std::size_t i = 1; i < scenario.lives.size(); ++i) {
+    if (scenario.lives[i - 1].layout.tp == 1 && scenario.lives[i].layout.tp > 1) {
       return true;
     }
   }
@@ -45,13 +45,13 @@ TEST(Shrink, to_the_smallest_scenario_of_a_kind_from_wherever_it_begins) {
     if (!tensor_parallelism_appears(from)) continue;
     ++shrunk;
     const Scenario small = shrink(from, tensor_parallelism_appears).scenario;
-    ASSERT_EQ(small.incarnations.size(), 2U) << to_yaml(small);
-    EXPECT_EQ(small.incarnations[0].layout, sim::Layout{}) << to_yaml(small);
-    EXPECT_EQ(small.incarnations[1].layout, sim::parse_layout("tp2")) << to_yaml(small);
+    ASSERT_EQ(small.lives.size(), 2U) << to_yaml(small);
+    EXPECT_EQ(small.lives[0].layout, sim::Layout{}) << to_yaml(small);
+    EXPECT_EQ(small.lives[1].layout, sim::parse_layout("tp2")) << to_yaml(small);
     EXPECT_EQ(small.model, "gpt-tiny");
     EXPECT_EQ(small.ranks_per_node, 0);
-    EXPECT_EQ(small.incarnations[0].actions.size(), 1U);
-    EXPECT_TRUE(small.incarnations[1].actions.empty());
+    EXPECT_EQ(small.lives[0].actions.size(), 1U);
+    EXPECT_TRUE(small.lives[1].actions.empty());
     EXPECT_EQ(small, shrink(from, tensor_parallelism_appears).scenario)
         << "must be the same every time";
   }
@@ -95,10 +95,10 @@ TEST(Shrink, modules_have_simpler_variants_that_a_file_can_have) {
   for (const auto& variant : simpler(scenario)) {
     EXPECT_LT(weight_of(variant), weight_of(scenario));
     EXPECT_EQ(parse_scenario(to_yaml(variant), variant.file), variant) << to_yaml(variant);
-    const std::size_t modules = variant.incarnations.front().modules.size();
+    const std::size_t modules = variant.lives.front().modules.size();
     fewer = fewer || modules == 2;
     one_model = one_model || (modules == 0 && variant.model == "vision-tiny");
-    for (const auto& plan : variant.incarnations) {
+    for (const auto& plan : variant.lives) {
       if (plan.modules.empty()) continue;
       EXPECT_NO_THROW(sim::check_modules(plan.modules, plan.world_size())) << to_yaml(variant);
     }
@@ -108,7 +108,7 @@ TEST(Shrink, modules_have_simpler_variants_that_a_file_can_have) {
 }
 
 bool a_module_moves(const Scenario& scenario) {
-  const auto& lives = scenario.incarnations;
+  const auto& lives = scenario.lives;
   for (std::size_t i = 1; i < lives.size(); ++i) {
     for (const auto& module : lives[i].modules) {
       const auto* before = sim::module_named(lives[i - 1].modules, module.name);
@@ -121,9 +121,9 @@ bool a_module_moves(const Scenario& scenario) {
 TEST(Shrink, modules_become_one_in_its_plainest_form) {
   const auto expect_plain = [](const Scenario& from) {
     const Scenario small = shrink(from, a_module_moves).scenario;
-    ASSERT_EQ(small.incarnations.size(), 2U) << to_yaml(small);
-    EXPECT_EQ(to_string(small.incarnations[1].modules[0].layout), "dp2") << to_yaml(small);
-    for (const auto& plan : small.incarnations) {
+    ASSERT_EQ(small.lives.size(), 2U) << to_yaml(small);
+    EXPECT_EQ(to_string(small.lives[1].modules[0].layout), "dp2") << to_yaml(small);
+    for (const auto& plan : small.lives) {
       ASSERT_EQ(plan.modules.size(), 1U) << to_yaml(small);
       sim::ModuleConfig plain{.name = plan.modules[0].name, .model = "audio-tiny"};
       plain.layout = plan.modules[0].layout;
@@ -132,7 +132,7 @@ TEST(Shrink, modules_become_one_in_its_plainest_form) {
       EXPECT_FALSE(plan.plain_first || plan.keys != sim::KeyForm::kPrefixed) << to_yaml(small);
     }
     EXPECT_FALSE(small.extra_tensor || small.random_by_dp) << to_yaml(small);
-    EXPECT_EQ(small.incarnations[0].actions, std::vector<Action>{SaveAction{}}) << to_yaml(small);
+    EXPECT_EQ(small.lives[0].actions, std::vector<Action>{SaveAction{}}) << to_yaml(small);
   };
   std::size_t shrunk = 0;
   for (std::uint64_t n = 0; n < 100; ++n) {
@@ -146,30 +146,30 @@ TEST(Shrink, modules_become_one_in_its_plainest_form) {
 
 TEST(Shrink, a_module_that_has_to_stay_stays_with_what_matters_of_it) {
   const auto frozen_colocated = [](const Scenario& scenario) {
-    const auto& modules = scenario.incarnations.front().modules;
+    const auto& modules = scenario.lives.front().modules;
     return modules.size() > 1 && modules[0].loss_scale.overflows() && modules[1].frozen;
   };
   const Scenario small = shrink(of_modules(), frozen_colocated).scenario;
-  EXPECT_EQ(sim::to_string(small.incarnations.front().modules), "vision: tp1 on 0, audio: tp1 on 1")
+  EXPECT_EQ(sim::to_string(small.lives.front().modules), "vision: tp1 on 0, audio: tp1 on 1")
       << to_yaml(small);
 }
 
 TEST(Shrink, modules_that_share_their_ranks_share_fewer_in_order) {
   const auto shared = [](const Scenario& scenario) {
-    const auto& modules = scenario.incarnations.back().modules;
+    const auto& modules = scenario.lives.back().modules;
     return modules.size() > 1 && modules[0].layout.world_size() > 1 &&
            std::is_permutation(modules[0].ranks.begin(), modules[0].ranks.end(),
                                modules[1].ranks.begin(), modules[1].ranks.end());
   };
   const Scenario small = shrink(of_modules(), shared).scenario;
-  for (const auto& module : small.incarnations.back().modules) {
+  for (const auto& module : small.lives.back().modules) {
     EXPECT_EQ(module.layout.world_size(), 2) << to_yaml(small);
     EXPECT_EQ(module.ranks, sim::members_of(module.layout).members()) << to_yaml(small);
   }
 }
 
 bool a_rank_dies_in_commit(const Scenario& scenario) {
-  for (const auto& plan : scenario.incarnations) {
+  for (const auto& plan : scenario.lives) {
     for (const auto& action : plan.actions) {
       const auto* fault = std::get_if<FaultAction>(&action);
       if (fault != nullptr && fault->kind == sim::FaultKind::kCrash && fault->phase == "commit")
@@ -187,16 +187,16 @@ TEST(Shrink, a_fault_stays_and_all_else_goes) {
     ++shrunk;
     const Scenario small = shrink(from, a_rank_dies_in_commit).scenario;
     EXPECT_TRUE(a_rank_dies_in_commit(small));
-    EXPECT_LE(small.incarnations.size(), 2U) << to_yaml(small);
-    EXPECT_EQ(small.incarnations[0].layout, sim::Layout{}) << to_yaml(small);
-    EXPECT_TRUE(small.incarnations[0].ranks.empty()) << to_yaml(small);
+    EXPECT_LE(small.lives.size(), 2U) << to_yaml(small);
+    EXPECT_EQ(small.lives[0].layout, sim::Layout{}) << to_yaml(small);
+    EXPECT_TRUE(small.lives[0].ranks.empty()) << to_yaml(small);
   }
   EXPECT_GT(shrunk, 1U);
 }
 
 TEST(Shrink, rerun_keys_are_dropped_unless_they_matter) {
   const auto has_plain_iterators = [](const Scenario& scenario) {
-    return std::any_of(scenario.incarnations.begin(), scenario.incarnations.end(),
+    return std::any_of(scenario.lives.begin(), scenario.lives.end(),
                        [](const auto& plan) { return plan.iterators == sim::Wrapping::kPlain; });
   };
   std::size_t shrunk = 0;
@@ -206,7 +206,7 @@ TEST(Shrink, rerun_keys_are_dropped_unless_they_matter) {
     ++shrunk;
     const Scenario small = shrink(from, has_plain_iterators).scenario;
     EXPECT_TRUE(has_plain_iterators(small));
-    for (const auto& plan : small.incarnations) {
+    for (const auto& plan : small.lives) {
       EXPECT_EQ(plan.rerun, sim::RerunMode::kDisabled) << to_yaml(small);
       EXPECT_EQ(plan.format, sim::CheckpointFormat::kTorchDist) << to_yaml(small);
       EXPECT_EQ(plan.rerun_template, sim::RerunTemplate::kAsStored) << to_yaml(small);
@@ -239,7 +239,7 @@ struct MutantRow {
 
 std::size_t actions_of(const Scenario& scenario) {
   std::size_t actions = 0;
-  for (const auto& plan : scenario.incarnations) actions += plan.actions.size();
+  for (const auto& plan : scenario.lives) actions += plan.actions.size();
   return actions;
 }
 
@@ -267,9 +267,9 @@ TEST(Shrink, a_mutant_found_by_random_cases_shrinks_to_a_small_file) {
     const Counterexample& found = *run.counterexample;
     EXPECT_EQ(run.result.code, found.failure.code);
     EXPECT_FALSE(run.result.code.empty());
-    EXPECT_LE(found.scenario.incarnations.size(), 2U) << to_yaml(found.scenario);
+    EXPECT_LE(found.scenario.lives.size(), 2U) << to_yaml(found.scenario);
     EXPECT_LE(actions_of(found.scenario), row.actions_max) << to_yaml(found.scenario);
-    for (const auto& plan : found.scenario.incarnations) {
+    for (const auto& plan : found.scenario.lives) {
       EXPECT_LE(plan.layout.world_size(), row.world_max) << to_yaml(found.scenario);
     }
     const auto with = replayed(found.file, row.mutant);
@@ -282,9 +282,9 @@ TEST(Shrink, a_mutant_found_by_random_cases_shrinks_to_a_small_file) {
 }
 
 TEST(Property, a_run_says_what_it_tried) {
-  const PropertyRun run = run_property(
-      property_named("continuity"),
-      {.seed = 5, .cases = 3, .limits = {.world_max = 2, .incarnations_max = 2}, .lane = {}});
+  const PropertyRun run =
+      run_property(property_named("continuity"),
+                   {.seed = 5, .cases = 3, .limits = {.world_max = 2, .lives_max = 2}, .lane = {}});
   EXPECT_EQ(run.result.name, "continuity");
   EXPECT_EQ(run.result.cases, 3U);
   EXPECT_EQ(run.result.seed, 5U);
@@ -297,8 +297,8 @@ TEST(Property, a_run_says_what_it_tried) {
 TEST(Property, a_vocabulary_that_is_padded_for_another_tp_is_stored_alike) {
   for (const bool modules : {false, true}) {
     Scenario scenario = of_modules();
-    scenario.incarnations.resize(1);
-    IncarnationPlan& plan = scenario.incarnations.front();
+    scenario.lives.resize(1);
+    LifePlan& plan = scenario.lives.front();
     plan.actions = {SaveAction{}, LoadAction{}};
     plan.plain_first = scenario.random_by_dp = false;
     plan.keys = sim::KeyForm::kPrefixed;

@@ -174,7 +174,7 @@ TEST(CompareReports, what_one_program_repeats_is_held_strictly_and_told_of_other
       {"different event hash: one: 00ff00ff00ff00ff -> 0",
        [](Report& r) { one(r).event_hash = "0"; }},
       {"other course: one:  -> ran, fell_back",
-       [](Report& r) { one(r).incarnations[1].outcome = LifeOutcome::kFellBack; }},
+       [](Report& r) { one(r).lives[1].outcome = LifeOutcome::kFellBack; }},
       {"more elements: one: 200 -> 201", [](Report& r) { ++one(r).ranks[0].elements; }},
       {"more tensors and objects: one: 6 -> 7", [](Report& r) { ++one(r).ranks[0].compared; }},
   };
@@ -197,7 +197,7 @@ TEST(CompareReports, a_lane_without_event_hashes_need_not_repeat_its_course) {
   Report report = sample_report();
   for (auto& result : report.scenarios) result.event_hash.clear();
   expect_told(report, report, {"information: other course: one:  -> ran, fell_back", [](Report& r) {
-                                 one(r).incarnations[1].outcome = LifeOutcome::kFellBack;
+                                 one(r).lives[1].outcome = LifeOutcome::kFellBack;
                                }});
 }
 

@@ -90,7 +90,7 @@ TEST(Gate, accepts_what_shows_more) {
       [](Report& r) {  // results may differ if the seed differs
         r.seed = 2;
         first(r).content_digest = "another";
-        first(r).incarnations[1].outcome = LifeOutcome::kFellBack;
+        first(r).lives[1].outcome = LifeOutcome::kFellBack;
       },
       [](Report& r) {
         r.scenarios.push_back(sample_scenario("new"));
@@ -131,9 +131,9 @@ TEST(Gate, what_one_program_with_one_seed_can_not_show) {
 
 TEST(Gate, a_refused_life_has_a_course_without_a_digest) {
   Report refused = sample_report();
-  first(refused).incarnations[1].outcome = LifeOutcome::kRefused;
-  first(refused).incarnations[1].code = "TORN_FILE";
-  first(refused).incarnations[1].exit_code = 1;
+  first(refused).lives[1].outcome = LifeOutcome::kRefused;
+  first(refused).lives[1].code = "TORN_FILE";
+  first(refused).lives[1].exit_code = 1;
   first(refused).content_digest.clear();
   Report earlier = refused;
   earlier.project.commit = std::string(40, 'a');
@@ -143,12 +143,12 @@ TEST(Gate, a_refused_life_has_a_course_without_a_digest) {
   EXPECT_TRUE(rule_beside(refused).accepted()) << text_of(rule_beside(refused));
   const std::vector<Row> rows = {
       {"one: its outcome is 'ran, refused by IO', but the baseline has 'ran, refused by TORN_FILE'",
-       [](Report& r) { first(r).incarnations[1].code = "IO"; }},
+       [](Report& r) { first(r).lives[1].code = "IO"; }},
       {"one: its outcome is 'ran, fell_back', but the baseline has 'ran, refused by TORN_FILE'",
        [](Report& r) {
-         first(r).incarnations[1].outcome = LifeOutcome::kFellBack;
-         first(r).incarnations[1].exit_code = 0;
-         first(r).incarnations[1].code.clear();
+         first(r).lives[1].outcome = LifeOutcome::kFellBack;
+         first(r).lives[1].exit_code = 0;
+         first(r).lives[1].code.clear();
        }},
       {"one: the content digest is '0', but the baseline has ''",
        [](Report& r) { first(r).content_digest = "0"; }},
@@ -165,11 +165,11 @@ TEST(Gate, what_one_seed_can_not_show_at_any_commit) {
       {"one: the content digest is '0', but the baseline has 'd1ge57'",
        [](Report& r) { first(r).content_digest = "0"; }},
       {"one: its outcome is 'ran, fell_back', but the baseline has ''",
-       [](Report& r) { first(r).incarnations[1].outcome = LifeOutcome::kFellBack; }},
+       [](Report& r) { first(r).lives[1].outcome = LifeOutcome::kFellBack; }},
       {"one: its outcome is 'ran, refused by CHECKSUM', but the baseline has ''",
        [](Report& r) {
-         first(r).incarnations[1].outcome = LifeOutcome::kRefused;
-         first(r).incarnations[1].code = "CHECKSUM";
+         first(r).lives[1].outcome = LifeOutcome::kRefused;
+         first(r).lives[1].code = "CHECKSUM";
        }},
       {"one: its outcome is 'ran, continued; crash fired', but the baseline has ''",
        [](Report& r) { first(r).faults[0].must_fire = false; }},
@@ -186,7 +186,7 @@ TEST(Gate, where_a_lane_has_no_event_hashes_its_course_is_left_to_it) {
   first(report).event_hash.clear();
   const Floors baseline = baseline_of({&report, 1});
   first(report).content_digest = "another";
-  first(report).incarnations[1].outcome = LifeOutcome::kFellBack;
+  first(report).lives[1].outcome = LifeOutcome::kFellBack;
   EXPECT_TRUE(rule({{.file = "r.json", .report = report}}, baseline).accepted());
 }
 
@@ -352,8 +352,8 @@ TEST(Gate, a_pass_that_its_ranks_do_not_bear_out) {
       {pass + "gives a reason: zeros", [](Report& r) { first(r).reason = "zeros"; }},
       {pass + "has a life that failed: IO",
        [](Report& r) {
-         first(r).incarnations[0].outcome = LifeOutcome::kFailed;
-         first(r).incarnations[0].code = "IO";
+         first(r).lives[0].outcome = LifeOutcome::kFailed;
+         first(r).lives[0].code = "IO";
        }},
       {pass + "says that rank 0 compared 18,446,744,073,709,551,615 elements, which no run does",
        [](Report& r) { rank(r).elements = std::numeric_limits<std::uint64_t>::max(); }},
@@ -448,18 +448,18 @@ TEST(Gate, what_programs_of_others_do_is_no_contradiction) {
   report.lane = ReportLane::kProgram;
   report.mutants.clear();
   ScenarioResult& result = first(report);
-  result.incarnations[0].exit_code = 75;  // they choose their exit codes
-  result.incarnations[0].layout = "tp8";  // the world is that of the life compared
+  result.lives[0].exit_code = 75;  // they choose their exit codes
+  result.lives[0].layout = "tp8";  // the world is that of the life compared
   result.layouts[0] = "tp8";
   result.faults[0].rank = -1;  // of the rank whose call it is
   const auto rule_on_program = [&report] {
     return rule({{.file = "r.json", .report = report}}, baseline_of({&report, 1}));
   };
   EXPECT_TRUE(rule_on_program().accepted()) << text_of(rule_on_program());
-  result.incarnations[0].exit_code = 139;
+  result.lives[0].exit_code = 139;
   expect_refused(rule_on_program(), "has the outcome 'ran', with the exit code 139");
   report.lane = ReportLane::kSim;
-  result.incarnations[0].exit_code = 0;
+  result.lives[0].exit_code = 0;
   expect_refused(rule_on_program(), "which has more ranks than the world of 4");
 }
 
@@ -468,7 +468,7 @@ TEST(Gate, what_a_command_loads_is_noted_by_nobody) {
   first(report).generations = {{.step = 2, .life = 0, .state = "kept"}};
   expect_refused(rule(report),
                  "loaded step 2, but the last life loaded no checkpoint of that step");
-  first(report).incarnations[1].layout = first(report).layouts[1] = "command";
+  first(report).lives[1].layout = first(report).layouts[1] = "command";
   const Floors own = baseline_of({&report, 1});
   const auto ruling = rule({{.file = "r.json", .report = report}}, own);
   EXPECT_TRUE(ruling.accepted()) << text_of(ruling);
@@ -483,11 +483,11 @@ TEST(Gate, a_life_cut_short_may_compare_nothing_but_must_not_differ) {
        [](Report& r) { r.scenarios[2].ranks[0].bit_mismatches = 1; }},
       {pass + "has no evidence from any rank", [](Report& r) { r.scenarios[2].ranks.clear(); }},
       {pass + "compared nothing on any rank",
-       [](Report& r) { r.scenarios[2].incarnations[1].outcome = LifeOutcome::kContinued; }},
+       [](Report& r) { r.scenarios[2].lives[1].outcome = LifeOutcome::kContinued; }},
       {pass + "compared nothing on any rank",  // after a refusal the unchanged state is compared
        [](Report& r) {
-         r.scenarios[2].incarnations[1].outcome = LifeOutcome::kRefused;
-         r.scenarios[2].incarnations[1].code = "IO";
+         r.scenarios[2].lives[1].outcome = LifeOutcome::kRefused;
+         r.scenarios[2].lives[1].code = "IO";
        }},
   });
 }

@@ -195,8 +195,8 @@ TEST_F(Pictures, lives_show_steps_checkpoints_faults_and_the_wrong_step) {
 
 TEST_F(Pictures, lives_of_a_damaged_report_are_drawn_too) {
   ScenarioResult result{.name = "x", .verdict = Verdict::kFail, .code = "x"};
-  result.incarnations = {{.first_step = INT64_MIN, .last_step = INT64_MAX},
-                         {.first_step = INT64_MAX, .last_step = INT64_MIN}};
+  result.lives = {{.first_step = INT64_MIN, .last_step = INT64_MAX},
+                  {.first_step = INT64_MAX, .last_step = INT64_MIN}};
   result.generations = {{.step = INT64_MIN, .life = SIZE_MAX, .state = "<b>"}};
   EXPECT_EQ(DrawnPage(report_with(result)).all("//svg").size(), 1U);
 }

@@ -45,13 +45,14 @@ TEST(Job, LossesScalesAndRatesMoveAndOverflowsSkipTheUpdateAlone) {
 
 TEST(Job, ALoadUnderAnotherLayoutGoesOnAsIfNothingHadHappened) {
   const Trained saved = trained(parse_layout("tp2 dp2"), 5);
-  const Trained twin = trained(parse_layout("tp1"), kSteps);
+  const Trained reference = trained(parse_layout("tp1"), kSteps);
   for (const auto& text : {"tp4", "tp2 dp2", "dp3", "tp1"}) {
     SCOPED_TRACE(text);
     EXPECT_EQ(difference(resumed(saved.state, parse_layout(text), 0).state, saved.state), "");
     const Trained later = resumed(saved.state, parse_layout(text), kSteps - 5);
-    EXPECT_EQ(difference(later.state, twin.state), "");
-    EXPECT_EQ(later.records, std::vector<StepRecord>(twin.records.begin() + 5, twin.records.end()));
+    EXPECT_EQ(difference(later.state, reference.state), "");
+    EXPECT_EQ(later.records,
+              std::vector<StepRecord>(reference.records.begin() + 5, reference.records.end()));
   }
 }
 
@@ -100,7 +101,7 @@ bool layout_says(const std::string& path) {
 
 TEST(Job, EachPersistedScalarThatIsCorruptedAtLoadIsSeenLater) {
   Trained saved = trained(parse_layout("tp1"), 5);
-  const Trained twin = trained(parse_layout("tp1"), 45);  // trained past the end of the decays
+  const Trained reference = trained(parse_layout("tp1"), 45);  // trained past the end of the decays
   int changes = 0;
   for_each_change(saved.state.common, "", [&](const std::string& path) {
     if (layout_says(path) || path.starts_with(".reprise.parent") || path == ".reprise.engine") {
@@ -118,8 +119,8 @@ TEST(Job, EachPersistedScalarThatIsCorruptedAtLoadIsSeenLater) {
           },
           &TrainingJob::model_space);
       Trained without_values = later;  // so that only the effects of the values are compared
-      without_values.state.common = twin.state.common;
-      EXPECT_TRUE(rejected || !difference(without_values.state, twin.state).empty());
+      without_values.state.common = reference.state.common;
+      EXPECT_TRUE(rejected || !difference(without_values.state, reference.state).empty());
     } catch (const Error& error) {
       EXPECT_TRUE(error.code() == passed_on::kForeignCheckpoint ||
                   error.code() == Code::kUnsupported || error.code() == Code::kUsage)
@@ -131,12 +132,13 @@ TEST(Job, EachPersistedScalarThatIsCorruptedAtLoadIsSeenLater) {
 
 TEST(Job, OneBitOfAnyTensorThatIsCorruptedAtLoadIsSeenAtTheNextStep) {
   Trained saved = trained(parse_layout("tp1"), 5);
-  const Trained twin = trained(parse_layout("tp1"), 6);
+  const Trained reference = trained(parse_layout("tp1"), 6);
   for (auto& tensor : saved.state.tensors) {
     SCOPED_TRACE(tensor.key);
     tensor.data.back() ^= std::byte{0x40};
     try {
-      EXPECT_NE(difference(resumed(saved.state, parse_layout("tp1"), 1).state, twin.state), "");
+      EXPECT_NE(difference(resumed(saved.state, parse_layout("tp1"), 1).state, reference.state),
+                "");
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), passed_on::kStaleDerived) << error.what();
     }
@@ -218,10 +220,10 @@ TEST(Job, TrainsTheSameBitsUnderEveryShardingAndMesh) {
 TEST(Job, WhatIsHandedToASaveComesBackUnderTheSameAndAnotherLayout) {
   for (const auto& row : kCases) {
     SCOPED_TRACE(row);
-    const Trained twin = trained({.makeup = {.model = row.model}, .training = {.seed = 7}}, 5);
+    const Trained reference = trained({.makeup = {.model = row.model}, .training = {.seed = 7}}, 5);
     const Trained saved = trained(config_of(row, 7), 3, &TrainingJob::state);
     for (const auto& ruling : saved.rulings) ADD_FAILURE() << ruling;
-    EXPECT_EQ(difference(resumed(saved.state, config_of(row, 99), 2).state, twin.state), "");
+    EXPECT_EQ(difference(resumed(saved.state, config_of(row, 99), 2).state, reference.state), "");
     // Loads the checkpoint into jobs of every sharding. Each of these jobs reads the state in the
     // form in which the checkpoint's sharding stored it.
     Case other = row;
@@ -229,17 +231,19 @@ TEST(Job, WhatIsHandedToASaveComesBackUnderTheSameAndAnotherLayout) {
       SCOPED_TRACE(sharding);
       const std::string name(sharding);
       other.sharding = name.c_str();
-      EXPECT_EQ(difference(resumed(saved.state, config_of(other, 99), 2).state, twin.state), "");
+      EXPECT_EQ(difference(resumed(saved.state, config_of(other, 99), 2).state, reference.state),
+                "");
     }
     const Case whole{row.model, "tp1", "dp_reshardable"};
     if (std::string_view(row.sharding) != "dp_reshardable") {
-      EXPECT_EQ(difference(resumed(saved.state, config_of(whole, 99), 2).state, twin.state), "");
+      EXPECT_EQ(difference(resumed(saved.state, config_of(whole, 99), 2).state, reference.state),
+                "");
     }
   }
 }
 
 TEST(Job, BucketsSurviveAChangeOfDpAndRefuseOneOfTpOrPp) {
-  const Trained twin = trained({.makeup = {.model = "moe-tiny"}, .training = {.seed = 7}}, 5);
+  const Trained reference = trained({.makeup = {.model = "moe-tiny"}, .training = {.seed = 7}}, 5);
   const Case row{"moe-tiny", "pp2 dp6 ep2", "dp_reshardable"};
   const Trained saved = trained(config_of(row, 7), 3, &TrainingJob::state);
   std::size_t buckets = 0;
@@ -249,7 +253,7 @@ TEST(Job, BucketsSurviveAChangeOfDpAndRefuseOneOfTpOrPp) {
   EXPECT_GT(buckets, 4U) << "the first defect of padding needs several buckets";
   for (const auto* layout : {"pp2 dp2 ep2", "pp2 dp4 ep2", "pp2 dp8 ep2 dp_replicate2"}) {
     const Case other{"moe-tiny", layout, "dp_reshardable"};
-    EXPECT_EQ(difference(resumed(saved.state, config_of(other, 99), 2).state, twin.state), "");
+    EXPECT_EQ(difference(resumed(saved.state, config_of(other, 99), 2).state, reference.state), "");
   }
   for (const auto* layout : {"pp2 dp3 tp2 ep2 etp1", "dp6 ep2", "pp2 dp6 ep3"}) {
     try {

@@ -83,7 +83,7 @@ TEST(BareKeys, and_prefixed_ones_are_read_by_jobs_that_write_either) {
   for (const std::string sharding :
        {"fully_reshardable", "fully_sharded_model_space", "fsdp_dtensor", kBuckets}) {
     const JobConfig config = job_of({eyes("tp2"), language("tp2 ep2 dp2", sharding)});
-    const Life twin = trained_on(config, 5);
+    const Life reference = trained_on(config, 5);
     for (const KeyForm from : {KeyForm::kPrefixed, KeyForm::kBare}) {
       for (const KeyForm to : {KeyForm::kPrefixed, KeyForm::kBare}) {
         SCOPED_TRACE(sharding + std::string(name_of(from)) + std::string(name_of(to)));
@@ -93,7 +93,7 @@ TEST(BareKeys, and_prefixed_ones_are_read_by_jobs_that_write_either) {
         next.training.seed = 99;
         const Life later = resumed_on(store, next, 2);
         ASSERT_TRUE(later.ended_well()) << later.why();
-        EXPECT_EQ(first_difference(later.state, twin.state), "");
+        EXPECT_EQ(first_difference(later.state, reference.state), "");
         for (const auto& notes : later.notes) EXPECT_THAT(notes, ElementsAre());
       }
     }

@@ -67,7 +67,7 @@ TEST(ModulesCheckpoint, a_load_under_other_grids_goes_on_as_if_nothing_had_happe
     if (move.what == "a frozen module") move.from[0].frozen = move.to[0].frozen = true;
     JobConfig config = job_of(move.from);
     if (move.bare) config.checkpoint.keys = KeyForm::kBare;
-    const Life twin = trained_on(config, 5);
+    const Life reference = trained_on(config, 5);
     SimStore store;
     const Life saved = saved_on(store, config, 3);
     JobConfig next = job_of(move.to, 99);
@@ -76,10 +76,10 @@ TEST(ModulesCheckpoint, a_load_under_other_grids_goes_on_as_if_nothing_had_happe
     const Life later = resumed_on(store, next, 2);
     ASSERT_TRUE(later.ended_well()) << later.why();
     for (const auto& ruling : later.rulings) ADD_FAILURE() << ruling;
-    EXPECT_EQ(first_difference(later.state, twin.state), "");
+    EXPECT_EQ(first_difference(later.state, reference.state), "");
     for (const auto& records : later.records) {
-      EXPECT_EQ(records, std::vector<StepRecord>(twin.records.front().begin() + 3,
-                                                 twin.records.front().end()));
+      EXPECT_EQ(records, std::vector<StepRecord>(reference.records.front().begin() + 3,
+                                                 reference.records.front().end()));
     }
   }
 }
@@ -99,7 +99,7 @@ TEST(ModulesCheckpoint, padding_of_a_vocabulary_is_zero_after_a_load_under_other
 
 TEST(ModulesCheckpoint, loading_twice_counts_the_schedule_once) {
   const JobConfig config = job_of({module_on("a", "audio-tiny", "tp2")});
-  const Life twin = trained_on(config, 4);
+  const Life reference = trained_on(config, 4);
   SimStore store;
   saved_on(store, config, 3);
   const Life later = live_on(store, config, [](const Seat& seat) {
@@ -108,7 +108,7 @@ TEST(ModulesCheckpoint, loading_twice_counts_the_schedule_once) {
     seat.train(1);
   });
   ASSERT_TRUE(later.ended_well());
-  EXPECT_EQ(first_difference(later.state, twin.state), "");
+  EXPECT_EQ(first_difference(later.state, reference.state), "");
 }
 
 // --- parts that are left out --------------------------------------------------------------------

@@ -260,16 +260,16 @@ TEST(ModulesJob, the_step_after_an_overflow_updates_all_at_the_rate_now_due) {
 TEST(ModulesJob, an_overflow_right_before_a_save_is_gone_on_from) {
   for (const bool first : {true, false}) {
     const JobConfig config = job_of(one_overflows(first));
-    const Life twin = trained_on(config, 4);
+    const Life reference = trained_on(config, 4);
     SimStore store;
     saved_on(store, config, 1);
     JobConfig fresh = config;
     fresh.training.seed = 99;
     const Life later = resumed_on(store, fresh, 3);
     ASSERT_TRUE(later.ended_well());
-    EXPECT_EQ(first_difference(later.state, twin.state), "");
-    EXPECT_EQ(later.records.front(), std::vector<StepRecord>(twin.records.front().begin() + 1,
-                                                             twin.records.front().end()));
+    EXPECT_EQ(first_difference(later.state, reference.state), "");
+    EXPECT_EQ(later.records.front(), std::vector<StepRecord>(reference.records.front().begin() + 1,
+                                                             reference.records.front().end()));
   }
 }
 

@@ -176,7 +176,7 @@ TEST(GroupMatch, all_24_orders_give_stored_settings_with_the_jobs_own_params) {
 
 TEST(GroupMatch, a_table_of_groups_that_do_not_fit) {
   const std::vector<GroupSettings> two = {group(1, 1, false, 1), group(0, 1, false, 2)};
-  const std::vector<GroupSettings> twins = {group(1, 1, false, 1), group(1, 1, false, 2)};
+  const std::vector<GroupSettings> duplicates = {group(1, 1, false, 1), group(1, 1, false, 2)};
   struct Row {
     std::string what;
     std::vector<GroupSettings> own;
@@ -196,19 +196,19 @@ TEST(GroupMatch, a_table_of_groups_that_do_not_fit) {
        Code::kUnsupported,
        {"the checkpoint has 3 parameter groups of module vision and this job 2"}},
       {"none in the checkpoint", two, {}, Code::kUnsupported, {"has 0", "module vision"}},
-      {"twins in the checkpoint",
+      {"duplicates in the checkpoint",
        two,
-       twins,
+       duplicates,
        passed_on::kGroupCollision,
        {"two parameter groups of module vision in the checkpoint", "wd_mult 1 lr_mult 1"}},
-      {"twins in the job",
-       twins,
+      {"duplicates in the job",
+       duplicates,
        two,
        passed_on::kGroupCollision,
        {"two parameter groups of module vision in this job"}},
-      {"twins on both sides",
-       twins,
-       twins,
+      {"duplicates on both sides",
+       duplicates,
+       duplicates,
        passed_on::kGroupCollision,
        {"two parameter groups of module vision"}},
       {"another weight decay",

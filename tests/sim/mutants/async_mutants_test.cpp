@@ -53,7 +53,7 @@ JobConfig config(std::uint64_t seed) {
 }
 
 /// Returns the state of a job that trained without interruption on one rank for that many steps.
-std::shared_ptr<const GlobalState> twin(std::int64_t steps) {
+std::shared_ptr<const GlobalState> reference(std::int64_t steps) {
   static std::map<std::int64_t, std::shared_ptr<const GlobalState>> known;
   if (const auto found = known.find(steps); found != known.end()) return found->second;
   SoloFabric fabric;
@@ -148,13 +148,13 @@ class Lives {
                          .skipped_objects = {std::string(kRngKey)},
                          .comparable = layout_free};
     options.suspects.others = [&] {
-      std::vector<OtherState> others = {{"before", twin(saved - 1), judged::kStaleBytes}};
+      std::vector<OtherState> others = {{"before", reference(saved - 1), judged::kStaleBytes}};
       for (std::int64_t i = 1; i <= course_.beside; ++i) {
-        others.push_back({"beside", twin(saved + i), judged::kTornSnapshot});
+        others.push_back({"beside", reference(saved + i), judged::kTornSnapshot});
       }
       return others;
     };
-    const auto evidence = judge_state(*twin(saved), {job.rank(), &own}, options);
+    const auto evidence = judge_state(*reference(saved), {job.rank(), &own}, options);
     EXPECT_GT(evidence.compared.elements, 0U);
     add(evidence.rulings);
   }

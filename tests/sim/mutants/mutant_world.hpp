@@ -127,9 +127,9 @@ class MutantWorld {
   void train(TrainingJob& job, int steps) {
     for (int i = 0; i < steps; ++i) {
       const StepRecord own = job.step();
-      if (own == twin(own.step).record) continue;
+      if (own == reference(own.step).record) continue;
       std::ostringstream text;
-      text << own << " instead of " << twin(own.step).record;
+      text << own << " instead of " << reference(own.step).record;
       say("TRAJECTORY_DIVERGENCE", text.str());
     }
   }
@@ -173,7 +173,7 @@ class MutantWorld {
     judge_streams(job);
     const StateDict own = job.model_space();
     const RankState held{job.rank(), &own};
-    const GlobalState& expected = twin(job.iteration()).state;
+    const GlobalState& expected = reference(job.iteration()).state;
     JudgeOptions options{.expected = ExpectedTensors::kItsPart, .comparable = layout_free};
     for (const auto& leaf : own.objects) {
       if (leaf.key.ends_with(kRngKey)) options.skipped_objects.push_back(leaf.key);
@@ -184,14 +184,14 @@ class MutantWorld {
     add(judge_derived(held, expected).rulings);
   }
 
-  struct TwinState {
+  struct ReferenceState {
     StepRecord record;
     GlobalState state;
   };
 
   /// Returns the state of the uninterrupted job, which runs on one rank with correct policies.
-  static const TwinState& twin_of(const Lives& lives, Step step) {
-    static std::map<std::string, std::vector<TwinState>> known;
+  static const ReferenceState& reference_of(const Lives& lives, Step step) {
+    static std::map<std::string, std::vector<ReferenceState>> known;
     std::string name = lives.model;
     auto modules = lives.modules;
     for (auto& module : modules) {
@@ -215,7 +215,7 @@ class MutantWorld {
     }
     return steps.at(static_cast<std::size_t>(step.value - 1));
   }
-  const TwinState& twin(Step step) const { return twin_of(lives_, step); }
+  const ReferenceState& reference(Step step) const { return reference_of(lives_, step); }
 
   void say(const std::string& code, const std::string& message) {
     verdicts_.emplace(code, message);

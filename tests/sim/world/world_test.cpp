@@ -404,7 +404,7 @@ TEST(World, slow_rank_costs_its_peers_the_deadline_and_virtual_time_only) {
   EXPECT_EQ(result.ranks[0].error->place().rank, GlobalRank{0});
 }
 
-TEST(World, store_passes_on_to_the_next_incarnation) {
+TEST(World, store_passes_on_to_the_next_life) {
   SimStore store;
   for (std::int32_t life = 0; life < 3; ++life) {
     World world({.seed = 9, .world_size = 2}, store);

@@ -28,7 +28,7 @@ import xml.sax.saxutils
 SCHEDULES = ("latest", "random", "eager")
 FAST = 3.0  # seconds; tests up to this time run together in one process
 HEAD = ("# Each call of the adapter, and the test that fails when a switch leaves it out. Written by\n"
-        "# ./dev teeth --adapters, checked by ctest; a reason is written by hand in place of \"?\".\n"
+        "# ./dev mutation --adapters, checked by ctest; a reason is written by hand in place of \"?\".\n"
         "# file <tab> function <tab> statement <tab> schedule <tab> test <tab> reason\n")
 
 Row = collections.namedtuple("Row", "schedule test reason")
@@ -72,7 +72,7 @@ class Program:
         end; None if all passed."""
         variables = {"REPRISE_SCHEDULE": schedule, "REPRISE_FEW": "1", "RC_PARAMS": "seed=1"}
         if switch:
-            variables["REPRISE_TEETH"] = switch
+            variables["REPRISE_MUTATION"] = switch
         command = ["prlimit", f"--cpu={limit}", self.path, "--gtest_filter=" + names]
         command += [f"--gtest_output=xml:{report}"] if report else ["--gtest_fail_fast"]
         with tempfile.TemporaryDirectory() as scratch:
@@ -140,7 +140,7 @@ def write(program, sites, rows, path, jobs, skip):
 
 def mistakes_of(program, sites, rows, path, jobs):
     """Returns for each call the sentence that says why its line is wrong; "" if it is right."""
-    again = "./dev teeth --adapters writes the list"
+    again = "./dev mutation --adapters writes the list"
     mistakes = {key: f"{path} has this call, which is none of the sources; {again}" for key in rows.keys() - sites.keys()}
     mistakes.update({key: f"{path} lacks this call; {again}" for key in sites.keys() - rows.keys()})
     both = sorted(rows.keys() & sites.keys())

@@ -1,15 +1,15 @@
 #pragma once
 #pragma GCC system_header
-// The switches of machine-made mutants. tests/teeth/instrument.py puts one site into a copy of the
-// sources of core wherever a decision could be another one; the program is built once. The variable
-// REPRISE_TEETH names the one mutant that is on, as SITE:VARIANT. Without it the program decides as
-// the original does.
+// The switches of machine-made mutants. tests/mutation/instrument.py puts one site into a copy of
+// the sources of core wherever a decision could be another one; the program is built once. The
+// variable REPRISE_MUTATION names the one mutant that is on, as SITE:VARIANT. Without it the
+// program decides as the original does.
 //
-//   a < b          a < teeth::Less(7) < b        7:0 is a <= b, 7:1 is a >= b
-//   a + b          a + teeth::Plus(8) + b        8:0 is a - b
-//   a && b         a && !teeth::on(9, 0) && b    9:0 is false
-//   if (x)         if (teeth::flip(10, x))       10:0 is if (!x)
-//   f(x);          if (!teeth::on(11, 0)) f(x);  11:0 leaves the call out
+//   a < b          a < mutation::Less(7) < b        7:0 is a <= b, 7:1 is a >= b
+//   a + b          a + mutation::Plus(8) + b        8:0 is a - b
+//   a && b         a && !mutation::on(9, 0) && b    9:0 is false
+//   if (x)         if (mutation::flip(10, x))       10:0 is if (!x)
+//   f(x);          if (!mutation::on(11, 0)) f(x);  11:0 leaves the call out
 //
 // An operator with a site between stays an operator of the same precedence, so the sources need no
 // parser: the compiler finds the operands.
@@ -18,7 +18,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace teeth {
+namespace mutation {
 
 /// Site and variant of the mutant that is on; -1 if none is.
 struct Chosen {
@@ -46,7 +46,7 @@ struct Pending {
 };
 
 // An operator needs four things: its type, how it takes its left side, its original, and variants.
-#define TEETH_BINARY(Name, op, ...)                                                             \
+#define MUTATION_BINARY(Name, op, ...)                                                          \
   struct Name {                                                                                 \
     explicit constexpr Name(std::int32_t number) : site(number) {}                              \
     std::int32_t site;                                                                          \
@@ -65,32 +65,32 @@ struct Pending {
     return static_cast<Result>(std::forward<Left>(left) op std::forward<Right>(right));         \
   }
 
-#define TEETH_VARIANT(number, op)                                    \
+#define MUTATION_VARIANT(number, op)                                 \
   if constexpr (requires { static_cast<Result>(left op right); }) {  \
     if (on(site, number)) return static_cast<Result>(left op right); \
   }
 // Division by zero would be a crash and no decision.
-#define TEETH_DIVIDING(number, op)                                                   \
+#define MUTATION_DIVIDING(number, op)                                                \
   if constexpr (std::is_integral_v<std::decay_t<Right>>) {                           \
     if constexpr (requires { static_cast<Result>(left op right); }) {                \
       if (on(site, number) && right != 0) return static_cast<Result>(left op right); \
     }                                                                                \
   }
 
-TEETH_BINARY(Less, <, TEETH_VARIANT(0, <=) TEETH_VARIANT(1, >=))
-TEETH_BINARY(Greater, >, TEETH_VARIANT(0, >=) TEETH_VARIANT(1, <=))
-TEETH_BINARY(LessEqual, <=, TEETH_VARIANT(0, <) TEETH_VARIANT(1, >))
-TEETH_BINARY(GreaterEqual, >=, TEETH_VARIANT(0, >) TEETH_VARIANT(1, <))
-TEETH_BINARY(Equal, ==, TEETH_VARIANT(0, !=))
-TEETH_BINARY(Unequal, !=, TEETH_VARIANT(0, ==))
-TEETH_BINARY(Plus, +, TEETH_VARIANT(0, -))
-TEETH_BINARY(Minus, -, TEETH_VARIANT(0, +))
-TEETH_BINARY(Times, *, TEETH_VARIANT(0, +) TEETH_DIVIDING(1, /))
-TEETH_BINARY(Divide, /, TEETH_VARIANT(0, *))
-TEETH_BINARY(Modulo, %, TEETH_VARIANT(0, +) TEETH_DIVIDING(1, /))
+MUTATION_BINARY(Less, <, MUTATION_VARIANT(0, <=) MUTATION_VARIANT(1, >=))
+MUTATION_BINARY(Greater, >, MUTATION_VARIANT(0, >=) MUTATION_VARIANT(1, <=))
+MUTATION_BINARY(LessEqual, <=, MUTATION_VARIANT(0, <) MUTATION_VARIANT(1, >))
+MUTATION_BINARY(GreaterEqual, >=, MUTATION_VARIANT(0, >) MUTATION_VARIANT(1, <))
+MUTATION_BINARY(Equal, ==, MUTATION_VARIANT(0, !=))
+MUTATION_BINARY(Unequal, !=, MUTATION_VARIANT(0, ==))
+MUTATION_BINARY(Plus, +, MUTATION_VARIANT(0, -))
+MUTATION_BINARY(Minus, -, MUTATION_VARIANT(0, +))
+MUTATION_BINARY(Times, *, MUTATION_VARIANT(0, +) MUTATION_DIVIDING(1, /))
+MUTATION_BINARY(Divide, /, MUTATION_VARIANT(0, *))
+MUTATION_BINARY(Modulo, %, MUTATION_VARIANT(0, +) MUTATION_DIVIDING(1, /))
 
-#undef TEETH_BINARY
-#undef TEETH_VARIANT
-#undef TEETH_DIVIDING
+#undef MUTATION_BINARY
+#undef MUTATION_VARIANT
+#undef MUTATION_DIVIDING
 
-}  // namespace teeth
+}  // namespace mutation

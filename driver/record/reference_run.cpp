@@ -1,4 +1,4 @@
-#include "driver/record/twin.hpp"
+#include "driver/record/reference_run.hpp"
 
 #include <algorithm>
 
@@ -30,10 +30,10 @@ sim::JobConfig on_one_rank(const sim::JobConfig& config) {
 
 }  // namespace
 
-Twin::Twin(const sim::JobConfig& config, TwinStart start)
+ReferenceRun::ReferenceRun(const sim::JobConfig& config, ReferenceStart start)
     : config_(on_one_rank(config)), start_(std::move(start)) {}
 
-sim::StepRecord Twin::record(Step step) {
+sim::StepRecord ReferenceRun::record(Step step) {
   const std::lock_guard lock(mutex_);
   if (!first_) restart();
   CHECK(step > *first_, step, *first_);
@@ -42,7 +42,7 @@ sim::StepRecord Twin::record(Step step) {
   return records_[at];
 }
 
-std::shared_ptr<const GlobalState> Twin::state(Step step) {
+std::shared_ptr<const GlobalState> ReferenceRun::state(Step step) {
   CHECK(step.value >= 0, step);
   const std::lock_guard lock(mutex_);
   const auto known = std::find_if(states_.begin(), states_.end(),
@@ -62,7 +62,7 @@ std::shared_ptr<const GlobalState> Twin::state(Step step) {
   return state;
 }
 
-bool Twin::trains_like(const sim::JobConfig& config, const TwinStart& start) const {
+bool ReferenceRun::trains_like(const sim::JobConfig& config, const ReferenceStart& start) const {
   const sim::JobConfig other = on_one_rank(config);
   return other.makeup.model == config_.makeup.model &&
          other.training.seed == config_.training.seed &&
@@ -75,12 +75,12 @@ bool Twin::trains_like(const sim::JobConfig& config, const TwinStart& start) con
          (start.before == nullptr || other.load == config_.load);
 }
 
-std::int64_t Twin::steps_trained() {
+std::int64_t ReferenceRun::steps_trained() {
   const std::lock_guard lock(mutex_);
   return trained_;
 }
 
-void Twin::train_to(Step step) {
+void ReferenceRun::train_to(Step step) {
   if (!job_ || step < job_->iteration()) restart();
   while (job_->iteration() < step) {
     const sim::StepRecord record = job_->step();
@@ -90,14 +90,14 @@ void Twin::train_to(Step step) {
   }
 }
 
-std::unique_ptr<sim::TrainingJob> Twin::job_at(Step step) {
+std::unique_ptr<sim::TrainingJob> ReferenceRun::job_at(Step step) {
   const std::lock_guard lock(mutex_);
   restart();
   train_to(step);
   return std::move(job_);
 }
 
-void Twin::restart() {
+void ReferenceRun::restart() {
   if (start_.before) {
     const auto before = start_.before->job_at(start_.at);
     job_ = std::make_unique<sim::TrainingJob>(config_, fabric_, std::move(*before));
@@ -107,18 +107,19 @@ void Twin::restart() {
   first_ = job_->iteration();
 }
 
-std::shared_ptr<Twin> TwinBook::twin(const sim::JobConfig& config, const TwinStart& start) {
+std::shared_ptr<ReferenceRun> ReferenceRuns::get(const sim::JobConfig& config,
+                                                 const ReferenceStart& start) {
   const std::lock_guard lock(mutex_);
-  const auto known = std::find_if(twins_.begin(), twins_.end(), [&](const auto& twin) {
-    return twin->trains_like(config, start);
-  });
-  if (known != twins_.end()) {
-    twins_.splice(twins_.begin(), twins_, known);
+  const auto known =
+      std::find_if(references_.begin(), references_.end(),
+                   [&](const auto& reference) { return reference->trains_like(config, start); });
+  if (known != references_.end()) {
+    references_.splice(references_.begin(), references_, known);
   } else {
-    twins_.push_front(std::make_shared<Twin>(config, start));
-    if (twins_.size() > kTwinsKept) twins_.pop_back();
+    references_.push_front(std::make_shared<ReferenceRun>(config, start));
+    if (references_.size() > kReferencesKept) references_.pop_back();
   }
-  return twins_.front();
+  return references_.front();
 }
 
 }  // namespace reprise::driver

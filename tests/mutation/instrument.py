@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes a copy of the tree in which every decision of core/ has a switch (see teeth.hpp).
+"""Makes a copy of the tree in which every decision of core/ has a switch (see switches.hpp).
 
     instrument.py SOURCE TARGET             writes the copy and TARGET/sites.tsv
     instrument.py SOURCE TARGET FOLDER...   writes the sources and headers of these folders alone, with
@@ -20,7 +20,7 @@ import sys
 SKIPPED = ("core/adapters/cuda/", "core/adapters/nccl/", "core/adapters/mpi/")
 
 # The sources are parts of unity sources, so this silences warnings about switches, and no others.
-PREAMBLE = '#pragma GCC system_header\n#include "tests/teeth/teeth.hpp"\n'
+PREAMBLE = '#pragma GCC system_header\n#include "tests/mutation/switches.hpp"\n'
 
 BINARY = {"<": "Less", ">": "Greater", "<=": "LessEqual", ">=": "GreaterEqual", "==": "Equal",
           "!=": "Unequal", "+": "Plus", "-": "Minus", "*": "Times", "/": "Divide", "%": "Modulo"}
@@ -154,13 +154,13 @@ class File:
             return
         if token in BINARY:
             number = self.site(index, token, self.variants(index, token))
-            self.edit(index, len(token), f"{token} teeth::{BINARY[token]}({number}) {token}")
+            self.edit(index, len(token), f"{token} mutation::{BINARY[token]}({number}) {token}")
         elif token == "&&":
             number = self.site(index, token, ["false"])
-            self.edit(index, 2, f"&& !teeth::on({number}, 0) &&")
+            self.edit(index, 2, f"&& !mutation::on({number}, 0) &&")
         else:
             number = self.site(index, token, ["true"])
-            self.edit(index, 2, f"|| teeth::on({number}, 0) ||")
+            self.edit(index, 2, f"|| mutation::on({number}, 0) ||")
 
     def variants(self, index, token):
         """In "a != b ? a < b : ..." the sides differ, so nobody could tell < from <=."""
@@ -181,7 +181,7 @@ class File:
         if ";" in inside or re.search(r"[^=!<>]=[^=]", re.sub(r"\[.*", "", inside)):
             return
         number = self.site(index, self.tokens[index], ["negated"])
-        self.edit(begin, 1, f"(teeth::flip({number}, static_cast<bool>(")
+        self.edit(begin, 1, f"(mutation::flip({number}, static_cast<bool>(")
         self.edit(end, 1, ")))")
 
     def literal(self, index):
@@ -192,7 +192,7 @@ class File:
         other = "false" if self.tokens[value] == "true" else "true"
         number = self.site(index, "return " + self.tokens[value], ["return " + other])
         self.edit(value, len(self.tokens[value]),
-                  f"teeth::on({number}, 0) ? {other} : {self.tokens[value]}")
+                  f"mutation::on({number}, 0) ? {other} : {self.tokens[value]}")
 
     def call(self, index):
         """A statement that is one call: it begins after ; { or } and ends with );"""
@@ -206,7 +206,7 @@ class File:
             return
         number = self.site(index, "call", ["left out"])
         self.calls.append((index, end, len(self.edits)))
-        self.edit(index, 0, f"if (!teeth::on({number}, 0)) ")
+        self.edit(index, 0, f"if (!mutation::on({number}, 0)) ")
 
     def end_of_call(self, index):
         """Returns the index of the semicolon behind the call that begins here; None if none does."""
@@ -253,9 +253,9 @@ class File:
         statement = " ".join(self.text[self.starts[index]:self.starts[end] + 1].split())
         number = self.site(index, "call", ["left out"], f"{self.name_of_function(index)}\t{statement}")
         if begin != index and self.tokens[index] == "return":
-            self.edit(index, 0, f"if (teeth::on({number}, 0)) return; else ")
+            self.edit(index, 0, f"if (mutation::on({number}, 0)) return; else ")
         else:
-            self.edit(index, 0, f"if (!teeth::on({number}, 0)) ")
+            self.edit(index, 0, f"if (!mutation::on({number}, 0)) ")
         if self.tokens[before] not in (";", "{", "}"):
             self.edit(index, 0, "{ ")
             self.edits.append((self.starts[end] + 1, 0, " }"))
@@ -296,7 +296,7 @@ class File:
             first, second = (self.text[self.starts[c[0]]:self.starts[c[1]] + 1] for c in (one, two))
             number = self.site(one[0], "order", ["swapped with the next"])
             offset, length, old = self.edits[one[2]]
-            self.edits[one[2]] = (offset, length, f"if (teeth::on({number}, 0)) {{\n{second}\n"
+            self.edits[one[2]] = (offset, length, f"if (mutation::on({number}, 0)) {{\n{second}\n"
                                   f"{first}\n}} else {{ {old}")
             self.edits.append((self.starts[two[1]] + 1, 0, " }"))
 
@@ -361,8 +361,8 @@ def main(source, target):
             with open(path, "rb") as handle:
                 put(copy, handle.read())
             shutil.copymode(path, copy)
-    with open(os.path.join(source, "tests/teeth/teeth.cpp")) as handle:
-        put(os.path.join(target, "core/base/teeth.cpp"), handle.read())
+    with open(os.path.join(source, "tests/mutation/switches.cpp")) as handle:
+        put(os.path.join(target, "core/base/switches.cpp"), handle.read())
     write_sites(target, sites)
     print(f"{first} sites, {len(sites)} mutants")
 

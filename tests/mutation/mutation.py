@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs machine-made mutants of core/ against the tests that evaluate them.
 
-    teeth.py TREE [--sample N] [--seed S] [--jobs J] [--seconds T] [--out FILE] [--again FILE] [--list]
+    mutation.py TREE [--sample N] [--seed S] [--jobs J] [--seconds T] [--out FILE] [--again FILE] [--list]
 
 TREE is what instrument.py made, built. Each test runs once with all switches off and writes which
 switches it evaluated. A mutant then runs against those tests alone, the fastest first, until one of
@@ -104,7 +104,7 @@ class Runner:
 
     def look_at(self, test):
         with tempfile.NamedTemporaryFile(mode="r") as seen:
-            ended, seconds = self.run([test], SLOWEST, REPRISE_TEETH_SEEN=seen.name)
+            ended, seconds = self.run([test], SLOWEST, REPRISE_MUTATION_SEEN=seen.name)
             return ended, seconds, {tuple(map(int, line.split(":"))) for line in seen}
 
     def look(self):
@@ -138,7 +138,7 @@ class Runner:
         site, variant = mutant
         for tests in batches:
             alone = sum(map(self.seconds.get, tests))
-            ended, _ = self.run(tests, 5 + 4 * alone, REPRISE_TEETH=f"{site}:{variant}")
+            ended, _ = self.run(tests, 5 + 4 * alone, REPRISE_MUTATION=f"{site}:{variant}")
             if ended != "passed":
                 return How(ended, tests[0].name if len(tests) == 1 else
                            f"{tests[0].name} and {len(tests) - 1} more")
@@ -221,7 +221,7 @@ def changed_since(commit):
     try:
         for line in changes("core", "include", "sim", "driver", "properties", "reports/*.cpp", "scenarios"):
             return f"{line.split()[2]} has changed"
-        for line in changes("tests", ":(exclude)tests/teeth/equivalent.tsv"):
+        for line in changes("tests", ":(exclude)tests/mutation/equivalent.tsv"):
             if line.split()[1] != "0":
                 return f"lines of {line.split()[2]} are gone"
     except subprocess.CalledProcessError:
