@@ -207,7 +207,7 @@ std::string flaw_in(const ScenarioResult& result, const Report& report) {
   return contradiction.empty() ? "" : "contradicts itself: " + contradiction;
 }
 
-void weigh_scenarios(const Report& report, std::vector<Refusal>& refusals) {
+void check_scenarios(const Report& report, std::vector<Refusal>& refusals) {
   std::set<std::string> names;
   for (const auto& result : report.scenarios) {
     const std::string again =
@@ -237,7 +237,7 @@ bool has_evidence(const ScenarioResult& result) {
 
 /// Checks that the lists of scenarios and of skipped scenarios agree with each other and with the
 /// planned number. Adds a refusal for each contradiction.
-void weigh_plan(const Report& report, std::vector<Refusal>& refusals) {
+void check_plan(const Report& report, std::vector<Refusal>& refusals) {
   std::set<std::string> listed;
   std::set<std::string> not_run;
   for (const auto& result : report.scenarios) {
@@ -283,7 +283,7 @@ std::string flaw_in_distribution(const PropertyResult& property) {
   return "";
 }
 
-void weigh_properties(const Report& report, std::vector<Refusal>& refusals) {
+void check_properties(const Report& report, std::vector<Refusal>& refusals) {
   std::set<std::string> names;
   for (const auto& property : report.properties) {
     const std::string subject = "property " + property.name;
@@ -315,7 +315,7 @@ void weigh_properties(const Report& report, std::vector<Refusal>& refusals) {
   }
 }
 
-void weigh_mutants(const Report& report, std::vector<Refusal>& refusals) {
+void check_mutants(const Report& report, std::vector<Refusal>& refusals) {
   std::set<std::string> names;
   for (const auto& mutant : report.mutants) {
     if (!names.insert(mutant.name).second) {
@@ -342,7 +342,7 @@ void weigh_mutants(const Report& report, std::vector<Refusal>& refusals) {
                       "make a scenario or property catch it; 'reprise mutants' shows which did"});
 }
 
-void weigh_matrix(const Report& report, std::vector<Refusal>& refusals) {
+void check_matrix(const Report& report, std::vector<Refusal>& refusals) {
   if (!report.matrix) return;
   for (const auto& flaw : flaws_of(*report.matrix)) {
     refusals.push_back(
@@ -351,7 +351,7 @@ void weigh_matrix(const Report& report, std::vector<Refusal>& refusals) {
   }
 }
 
-void weigh_exhaustive(const Report& report, std::vector<Refusal>& refusals) {
+void check_exhaustive(const Report& report, std::vector<Refusal>& refusals) {
   std::set<std::string> spaces;
   for (const auto& tried : report.exhaustive) {
     if (!spaces.insert(tried.space()).second) {
@@ -365,7 +365,7 @@ void weigh_exhaustive(const Report& report, std::vector<Refusal>& refusals) {
   }
 }
 
-void weigh_coverage(const Report& report, std::vector<Refusal>& refusals) {
+void check_coverage(const Report& report, std::vector<Refusal>& refusals) {
   if (!report.coverage) return;
   for (const auto& flaw : flaws_of(*report.coverage)) {
     refusals.push_back({"", "coverage", flaw,
@@ -374,7 +374,7 @@ void weigh_coverage(const Report& report, std::vector<Refusal>& refusals) {
   }
 }
 
-void weigh_determinism(const Report& report, std::vector<Refusal>& refusals) {
+void check_determinism(const Report& report, std::vector<Refusal>& refusals) {
   const std::uint64_t mismatches = determinism_mismatches(report);
   if (mismatches == 0) return;
   refusals.push_back(
@@ -384,7 +384,7 @@ void weigh_determinism(const Report& report, std::vector<Refusal>& refusals) {
        "find the source of nondeterminism: equal seeds must give equal event hashes"});
 }
 
-void weigh_shards(const Report& report, std::vector<Refusal>& refusals) {
+void check_shards(const Report& report, std::vector<Refusal>& refusals) {
   for (const auto& shard : report.shards) {
     refusals.push_back({"", "shards", text_of(shard),
                         "merge the reports of all shards: reprise merge REPORT... --report DIR"});
@@ -427,7 +427,7 @@ Compared compared_of(const ScenarioResult& result) {
   return sum;
 }
 
-std::vector<Refusal> weigh(const Report& report) {
+std::vector<Refusal> check_evidence(const Report& report) {
   if (!report.mutant.empty()) return {refusal_of_mutant(report)};
   std::vector<Refusal> refusals;
   const Verdict found = overall(report);
@@ -444,15 +444,15 @@ std::vector<Refusal> weigh(const Report& report) {
   if (!(report.seconds >= 0 && report.seconds <= kSecondsMax)) {
     refusals.push_back({"", "seconds", "is not a time that a run can take", kWriteAgain});
   }
-  weigh_shards(report, refusals);
-  weigh_scenarios(report, refusals);
-  weigh_plan(report, refusals);
-  weigh_properties(report, refusals);
-  weigh_mutants(report, refusals);
-  weigh_matrix(report, refusals);
-  weigh_exhaustive(report, refusals);
-  weigh_coverage(report, refusals);
-  weigh_determinism(report, refusals);
+  check_shards(report, refusals);
+  check_scenarios(report, refusals);
+  check_plan(report, refusals);
+  check_properties(report, refusals);
+  check_mutants(report, refusals);
+  check_matrix(report, refusals);
+  check_exhaustive(report, refusals);
+  check_coverage(report, refusals);
+  check_determinism(report, refusals);
   return refusals;
 }
 

@@ -68,6 +68,6 @@ inline constexpr const char* kInterrupted = "interrupted";
 /// unless a planned fault cut the last life short; only excused keys were missing, unless
 /// the last life was meant to end in an error. A run with a mutant proves
 /// nothing, and has no other reason. An interrupted run has one reason for all that it did not run.
-std::vector<Refusal> weigh(const Report& report);
+std::vector<Refusal> check_evidence(const Report& report);
 
 }  // namespace reprise::reports

@@ -1,7 +1,7 @@
 #include "cli/ranks/rank_verbs.hpp"
 #include "core/adapters/mpi/mpi_session.hpp"
 #include "core/adapters/nccl/nccl_version.hpp"
-#include "driver/lanes/ranks_program.hpp"
+#include "driver/lanes/reprise_ranks.hpp"
 
 namespace reprise::cli {
 namespace {

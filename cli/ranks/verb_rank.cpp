@@ -1,5 +1,5 @@
 #include "cli/ranks/rank_verbs.hpp"
-#include "driver/ranks/process_rank.hpp"
+#include "driver/ranks/rank_process_main.hpp"
 
 namespace reprise::cli {
 namespace {
@@ -27,12 +27,12 @@ class RankVerb final : public Verb {
     task_.lane = driver::lane_named(lane_);
     task_.world = static_cast<std::int32_t>(ranks_);
     task_.life = static_cast<std::uint64_t>(life_);
-    return driver::run_process_rank(task_, console.launched_as) == 0 ? ExitCode::kPass
-                                                                     : ExitCode::kFail;
+    return driver::rank_process_main(task_, console.launched_as) == 0 ? ExitCode::kPass
+                                                                      : ExitCode::kFail;
   }
 
  private:
-  driver::RankTask task_;
+  driver::RankArguments task_;
   std::string lane_ = "mpi";
   std::int64_t ranks_ = 1;
   std::int64_t life_ = 0;

@@ -67,25 +67,25 @@ Error decode_error(ByteSpan bytes, GlobalRank sender) {
 
 }  // namespace
 
-std::vector<Contribution> hear(Communicator& group, Contribution mine) {
+std::vector<Contribution> gather_contributions(Communicator& group, Contribution mine) {
   const Bytes wire = encode(std::move(mine));
-  std::vector<Contribution> heard;
+  std::vector<Contribution> gathered;
   for (auto& bytes : group.all_gather(wire)) {
     if (take_tag(bytes) == Tag::kError) {
-      const auto sender = static_cast<std::int32_t>(heard.size());
-      heard.push_back({{}, decode_error(bytes, group.group().member({sender}))});
+      const auto sender = static_cast<std::int32_t>(gathered.size());
+      gathered.push_back({{}, decode_error(bytes, group.group().member({sender}))});
     } else {
-      heard.push_back({std::move(bytes), {}});
+      gathered.push_back({std::move(bytes), {}});
     }
   }
-  return heard;
+  return gathered;
 }
 
 std::vector<Bytes> agree(Communicator& group, Contribution mine) {
-  std::vector<Contribution> heard = hear(group, std::move(mine));
+  std::vector<Contribution> gathered = gather_contributions(group, std::move(mine));
   std::optional<Error> failed;
   std::vector<Bytes> all;
-  for (auto& one : heard) {
+  for (auto& one : gathered) {
     if (one.error) keep_cause(failed, *one.error);
     all.push_back(std::move(one.bytes));
   }

@@ -34,7 +34,7 @@ std::vector<Bytes> agree(Communicator& group, Contribution mine);
 
 /// Collective. Returns the bytes or the error of every rank, in group order. Meant for callers that
 /// can continue after an error.
-std::vector<Contribution> hear(Communicator& group, Contribution mine);
+std::vector<Contribution> gather_contributions(Communicator& group, Contribution mine);
 
 /// Collective. Runs `work` and agrees on its outcome: if it fails on any rank, all ranks throw.
 std::vector<Bytes> agree_on(Communicator& group, const std::function<Bytes()>& work);

@@ -44,7 +44,7 @@ class Digests {
       for (std::size_t item = 0; item < origins_.size(); ++item) add(item);
       flush();
     });
-    failure.attempt([this] { source_->settle(); });  // copies use the staging
+    failure.attempt([this] { source_->drain(); });  // copies use the staging
     failure.rethrow();
   }
 
@@ -73,7 +73,7 @@ class Digests {
   }
 
   void flush() {
-    source_->settle();
+    source_->drain();
     for (const Copied& copied : copied_) hash(copied);
     copied_.clear();
     used_ = 0;

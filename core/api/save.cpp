@@ -122,7 +122,7 @@ struct Flight {
 
   /// Removes the iteration from the job's list of damaged iterations, because this save replaced
   /// the damaged files.
-  void settle() {
+  void forget_damage() {
     if (step) std::erase(job->memory->damaged[root], Step{*step});
   }
 };
@@ -146,14 +146,14 @@ void SaveInFlight::wait_for_staging() { JobAccess::flight(*this).save.wait_for_s
 bool SaveInFlight::poll() {
   Flight& flight = JobAccess::flight(*this);
   const bool done = flight.save.poll();
-  if (done) flight.settle();
+  if (done) flight.forget_damage();
   return done;
 }
 
 SaveResult SaveInFlight::finish() {
   Flight& flight = JobAccess::flight(*this);
   SaveResult result = flight.save.finish();
-  flight.settle();
+  flight.forget_damage();
   return result;
 }
 

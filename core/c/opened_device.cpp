@@ -17,12 +17,12 @@ namespace {
 /// The loader puts the folder of the library that asks in the place of $ORIGIN.
 constexpr const char* kBesideThis = "$ORIGIN/libreprise_c_cuda.so";
 
-/// The failure of a call, heard from the other side.
-struct Heard : FailureSink {
-  Heard() : FailureSink{.tell = keep} {}
+/// The failure of a call, reported from the other side.
+struct ReportedFailure : FailureSink {
+  ReportedFailure() : FailureSink{.tell = keep} {}
 
   static void keep(FailureSink* self, std::uint32_t code, const char* message) noexcept try {
-    static_cast<Heard*>(self)->error.emplace(Code{code}, message);
+    static_cast<ReportedFailure*>(self)->error.emplace(Code{code}, message);
   } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): the caller notices
   }
 
@@ -32,9 +32,9 @@ struct Heard : FailureSink {
 /// Calls a function of the table. Throws the failure that it tells.
 template <class... Parameters, class... Arguments>
 void call(bool (*function)(Parameters...), Arguments... arguments) {
-  Heard heard;
-  if (function(arguments..., &heard)) return;
-  if (heard.error) throw Error(*heard.error);
+  ReportedFailure reported;
+  if (function(arguments..., &reported)) return;
+  if (reported.error) throw Error(*reported.error);
   throw std::bad_alloc();
 }
 

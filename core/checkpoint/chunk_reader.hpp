@@ -32,7 +32,7 @@ class ChunkReader {
       : checkpoint_(checkpoint), ring_(ring), checksums_(checksums) {}
 
   /// Reads the targets' elements as read_regions() does: they are there after catch_up(), once the
-  /// ring has settled. Throws the same errors as Checkpoint::tensor_item and read_regions. Counts a
+  /// ring has drained. Throws the same errors as Checkpoint::tensor_item and read_regions. Counts a
   /// wrong checksum in the tally, and also throws it as an Error unless the file's checksums may be
   /// switched off. If the ring reads ahead, errors may come out of a later call. `tensor` and
   /// `chunk` must outlive the reader.

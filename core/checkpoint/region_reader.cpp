@@ -347,7 +347,7 @@ std::uint64_t read_regions(Checkpoint& checkpoint, const StoredTensor& tensor,
                            Device& device, ScatteredCrc32* seen) {
   StagingRing ring(staging, staging.size(), device);
   const auto bytes = read_regions(checkpoint, tensor, chunk, item, targets, ring, seen);
-  ring.settle();
+  ring.drain();
   return bytes;
 }
 

@@ -37,7 +37,7 @@ auto in_place(const Checkpoint& checkpoint, const StoredTensor& tensor, const St
 }
 
 /// Reads the regions' bytes and scatters them through the ring's device. The device must have
-/// finished using the targets. When the ring has settled, the targets are filled, in host byte
+/// finished using the targets. When the ring has drained, the targets are filled, in host byte
 /// order. Returns the number of bytes read from the file. If `seen` is given, it receives the
 /// stored bytes of all delivered elements, with their position in the item's record.
 std::uint64_t read_regions(Checkpoint& checkpoint, const StoredTensor& tensor,

@@ -227,9 +227,9 @@ class Loading {
     });
     Votes votes;
     std::optional<Error> fault;
-    for (auto& heard : hear(group_, mine)) {
-      if (heard.error && !fault) fault = heard.error;
-      votes.push_back(std::move(heard.error));
+    for (auto& gathered : gather_contributions(group_, mine)) {
+      if (gathered.error && !fault) fault = gathered.error;
+      votes.push_back(std::move(gathered.error));
     }
     auto chosen = seams_.choose_candidate(std::move(candidate), votes, group_.rank());
     if (fault) stage(LoadStage::kOpen, [&] { throw *fault; });

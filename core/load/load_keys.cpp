@@ -21,7 +21,7 @@ bool is_excused(const std::string& key, const std::vector<std::string>& excused)
 
 std::string first_few(const std::vector<std::string>& keys) {
   constexpr std::size_t kShown = 8;
-  const auto shown = told_keys(std::span(keys).first(std::min(kShown, keys.size())));
+  const auto shown = readable_keys(std::span(keys).first(std::min(kShown, keys.size())));
   return join(shown, ", ") + (keys.size() > kShown ? ", ..." : "");
 }
 

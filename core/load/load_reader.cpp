@@ -87,10 +87,10 @@ ShareReader::ShareReader(Checkpoint& checkpoint, Device& device, Tasks& tasks, S
       checksums_(checksums),
       chunks_(std::make_unique<ChunkReader>(checkpoint, *ring_, checksums)) {}
 
-void ShareReader::settle() {
+void ShareReader::drain() {
   FirstFailure failure;
   failure.attempt([this] { catch_up(); });
-  failure.attempt([this] { ring_->settle(); });
+  failure.attempt([this] { ring_->drain(); });
   failure.rethrow();
 }
 
@@ -134,7 +134,7 @@ Value ShareReader::object(const ObjectRead& read) {
 
 void ShareReader::poison(const LoadPlan& plan) {
   try {
-    ring_->settle();                 // so that no copy comes after the poison
+    ring_->drain();                  // so that no copy comes after the poison
   } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): the load has failed before
   }
   for (const auto& read : plan.reads) {

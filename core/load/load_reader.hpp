@@ -48,7 +48,7 @@ class ShareReader {
   /// element; of a plain object, returns its bytes as they are stored.
   Value object(const ObjectRead& read);
   /// Waits until everything read so far is in the leaves.
-  void settle();
+  void drain();
   /// Fills every target of the plan with 0xBD; no other memory of the leaves.
   void poison(const LoadPlan& plan);
 

@@ -67,23 +67,24 @@ std::vector<StoredRecord> decode(ByteSpan bytes, std::size_t files) {
 
 /// The records that each rank needs. Ranks that need the same records form one class, and one rank
 /// of each class has sent the list of these records.
-struct Told {
+struct WantedRecords {
   std::vector<AlikeReaders> classes;  ///< the classes; their records are not set yet
   std::vector<std::size_t> first;     ///< for each class, the rank that sent the list
   std::vector<Bytes> wires;           ///< every rank's message
 };
 
-std::vector<AlikeReaders> classes_of(const Told& told, std::size_t files) {
-  std::vector<AlikeReaders> classes = told.classes;
+std::vector<AlikeReaders> classes_of(const WantedRecords& lists, std::size_t files) {
+  std::vector<AlikeReaders> classes = lists.classes;
   for (std::size_t c = 0; c < classes.size(); ++c) {
-    classes[c].records = decode(told.wires[told.first[c]], files);
+    classes[c].records = decode(lists.wires[lists.first[c]], files);
   }
   return classes;
 }
 
 /// Collective. One rank of each class sends the list of records that the class needs, so that the
 /// amount of data does not grow with the number of replicas.
-Told tell(Communicator& group, const std::function<std::vector<StoredRecord>()>& wanted) {
+WantedRecords exchange_wanted(Communicator& group,
+                              const std::function<std::vector<StoredRecord>()>& wanted) {
   Bytes wire;
   const auto names = agree_on(group, [&] {
     std::vector<StoredRecord> records = wanted();
@@ -93,22 +94,22 @@ Told tell(Communicator& group, const std::function<std::vector<StoredRecord>()>&
     const Sha256Digest name = sha256_of(wire);
     return Bytes(name.begin(), name.end());
   });
-  Told told;
-  told.wires = agree_on(group, [&] {
+  WantedRecords lists;
+  lists.wires = agree_on(group, [&] {
     std::map<Bytes, std::size_t> known;
     for (std::size_t r = 0; r < names.size(); ++r) {
-      const auto [found, is_new] = known.emplace(names[r], told.classes.size());
+      const auto [found, is_new] = known.emplace(names[r], lists.classes.size());
       if (is_new) {
-        told.classes.emplace_back();
-        told.first.push_back(r);
+        lists.classes.emplace_back();
+        lists.first.push_back(r);
       }
-      told.classes[found->second].ranks.push_back({static_cast<std::int32_t>(r)});
+      lists.classes[found->second].ranks.push_back({static_cast<std::int32_t>(r)});
     }
     const auto self = static_cast<std::size_t>(group.rank().value);
-    const bool tells = std::binary_search(told.first.begin(), told.first.end(), self);
-    return tells ? std::move(wire) : Bytes{};
+    const bool sends = std::binary_search(lists.first.begin(), lists.first.end(), self);
+    return sends ? std::move(wire) : Bytes{};
   });
-  return told;
+  return lists;
 }
 
 }  // namespace
@@ -118,11 +119,11 @@ RecordExchange::RecordExchange(const Ports& ports, Communicator& group, Checkpoi
                                ShareReads share, std::uint64_t room, AtHand may_be)
     : tasks_(ports.tasks), device_(ports.device), checkpoint_(checkpoint) {
   std::map<std::size_t, Group> own;
-  const Told told = tell(group, wanted);
+  const WantedRecords lists = exchange_wanted(group, wanted);
   // If planning fails on one rank, the whole group throws. Otherwise, ranks would later wait in a
   // smaller group for a member that has failed.
   const auto ready = agree_on(group, [&] {
-    plan_ = share(classes_of(told, checkpoint_.catalog().files.size()), room);
+    plan_ = share(classes_of(lists, checkpoint_.catalog().files.size()), room);
     for (std::size_t g = 0; g < plan_.groups.size(); ++g) {
       const auto& ranks = plan_.groups[g];
       if (!std::binary_search(ranks.begin(), ranks.end(), group.rank())) continue;
@@ -223,9 +224,10 @@ void RecordExchange::forget_round() {
 bool RecordExchange::take(const OwnRound& own, Contribution mine) {
   const Circle& ranks = *own.ranks;
   forget_round();
-  Contribution told{.bytes = {}, .error = mine.error};
+  Contribution lists{.bytes = {}, .error = mine.error};
   const Contribution called = contribution_of([&] {
-    for (const auto& heard : hear(*ranks.control, std::move(told))) note(heard.error);
+    for (const auto& gathered : gather_contributions(*ranks.control, std::move(lists)))
+      note(gathered.error);
     return Bytes{};
   });
   note(mine.error);

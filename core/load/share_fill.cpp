@@ -52,12 +52,12 @@ void ShareFill::read(std::span<const StoredRecord> records, AtHand at_hand) {
       for (const std::size_t i : needs.tensors) read_tensor(i);
       for (const std::size_t i : needs.objects) read_object(i);
     }
-    if (at_hand == AtHand::kOnDevice) return reader_.settle();
+    if (at_hand == AtHand::kOnDevice) return reader_.drain();
     reader_.catch_up();
   } catch (const std::exception&) {
     // Reads that are on their way still use what is at hand.
     static_cast<void>(contribution_of([this] {
-      reader_.settle();
+      reader_.drain();
       return Bytes{};
     }));
     throw;
@@ -68,7 +68,7 @@ void ShareFill::read_tensors() {
   for (std::size_t i = 0; i < has_tensor_.size(); ++i) {
     if (!has_tensor_[i]) read_tensor(i);
   }
-  reader_.settle();
+  reader_.drain();
 }
 void ShareFill::read_objects() {
   for (std::size_t i = 0; i < has_object_.size(); ++i) {

@@ -207,7 +207,7 @@ std::string name_in_state_dict(ModulePart part, std::int64_t chain) {
   return "_mimo_" + std::string(name_of(part)) + chain_suffix(chain);
 }
 
-std::string told_key(const std::string& key) {
+std::string readable_key(const std::string& key) {
   const auto object = parse_object_key(key);
   const auto parsed = parse_module_key(object ? object->key : key);
   if (!parsed || parsed->kind != Kind::kPart) return key;
@@ -215,9 +215,9 @@ std::string told_key(const std::string& key) {
          " of module " + parsed->module + ")";
 }
 
-std::vector<std::string> told_keys(std::span<const std::string> keys) {
+std::vector<std::string> readable_keys(std::span<const std::string> keys) {
   std::vector<std::string> told(keys.size());
-  std::transform(keys.begin(), keys.end(), told.begin(), told_key);
+  std::transform(keys.begin(), keys.end(), told.begin(), readable_key);
   return told;
 }
 

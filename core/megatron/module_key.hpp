@@ -83,7 +83,7 @@ std::string name_in_state_dict(ModulePart part, std::int64_t chain);
 /// Returns a key as it is shown in messages. A part's key is followed by the part's name in the
 /// state dict and by its module: "optimizer.mimo.a.grad_scaler (_mimo_grad_scaler of module a)".
 /// Keys of tensors and of objects with coordinates are unchanged.
-std::string told_key(const std::string& key);
-std::vector<std::string> told_keys(std::span<const std::string> keys);
+std::string readable_key(const std::string& key);
+std::vector<std::string> readable_keys(std::span<const std::string> keys);
 
 }  // namespace reprise

@@ -41,7 +41,7 @@ const Row& row_of(Strictness mode) {
 constexpr std::size_t kKeysPrinted = 20;
 
 std::string line_of(const std::string& what, const std::vector<std::string>& keys) {
-  const auto first = told_keys(std::span(keys).first(std::min(keys.size(), kKeysPrinted)));
+  const auto first = readable_keys(std::span(keys).first(std::min(keys.size(), kKeysPrinted)));
   const std::size_t more = keys.size() - first.size();
   return std::to_string(keys.size()) + (keys.size() == 1 ? " key" : " keys") + " " + what + ": " +
          join(first, ", ") + (more == 0 ? "" : " and " + std::to_string(more) + " more");

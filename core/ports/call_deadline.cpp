@@ -47,7 +47,7 @@ CallDeadline::CallDeadline(Clock& clock, Limits limits, const Group& group, Glob
       group_(&group),
       self_(self),
       describe_(std::move(describe)),
-      give_up_at_ns_(sum_or_end(clock.now_ns(), limits.deadline_ns)),
+      ends_at_ns_(sum_or_end(clock.now_ns(), limits.deadline_ns)),
       next_look_ns_(clock.now_ns() + kLookNs) {}
 
 CallDeadline::CallDeadline(Clock& clock, std::uint64_t deadline_ns,
@@ -56,8 +56,8 @@ CallDeadline::CallDeadline(Clock& clock, std::uint64_t deadline_ns,
       limits_{.deadline_ns = deadline_ns},
       group_(nullptr),
       describe_(std::move(describe)),
-      give_up_at_ns_(sum_or_end(clock.now_ns(), deadline_ns)),
-      next_look_ns_(give_up_at_ns_) {}
+      ends_at_ns_(sum_or_end(clock.now_ns(), deadline_ns)),
+      next_look_ns_(ends_at_ns_) {}
 
 void CallDeadline::until(const std::function<bool()>& done) {
   for (int tests = 1; !done(); ++tests) {
@@ -74,7 +74,7 @@ void CallDeadline::until(const std::function<bool()>& done) {
 
 void CallDeadline::look() {
   const std::uint64_t now = clock_.now_ns();
-  if (now > give_up_at_ns_) {
+  if (now > ends_at_ns_) {
     throw Error(Code::kDeadline,
                 describe_() + ": no answer in time; a member has died, is hanging or is slow",
                 {.rank = self_});

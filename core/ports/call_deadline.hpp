@@ -58,7 +58,7 @@ class CallDeadline {
   const Group* group_;  ///< null if the call knows no ranks
   std::optional<GlobalRank> self_;
   std::function<std::string()> describe_;
-  std::uint64_t give_up_at_ns_;
+  std::uint64_t ends_at_ns_;
   std::uint64_t next_look_ns_;
   std::optional<std::uint64_t> told_ns_;  ///< when this rank was told to stop
   /// A rank that has ended, and when that was noticed.

@@ -17,7 +17,7 @@ StagingRing::StagingRing(MutableByteSpan staging, std::size_t room, Device& devi
 StagingRing::~StagingRing() {
   reading_.clear();  // waits for the reads
   try {
-    settle();
+    drain();
   } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): an earlier error is told
   }
 }
@@ -38,7 +38,7 @@ StagingRing::Extent StagingRing::take(std::size_t bytes) {
   while (std::any_of(reading_.begin(), reading_.end(), meets)) use_oldest();
   while (std::any_of(copying_.begin(), copying_.end(), meets)) {
     device_.wait(copying_.front().event);
-    copying_.pop_front();  // only now: settle() waits again if that failed
+    copying_.pop_front();  // only now: drain() waits again if that failed
   }
   return part;
 }
@@ -65,7 +65,7 @@ void StagingRing::catch_up() {
   while (!reading_.empty()) use_oldest();
 }
 
-void StagingRing::settle() {
+void StagingRing::drain() {
   FirstFailure failure;
   failure.attempt([this] { catch_up(); });
   // Earlier copies may run even if later ones can't be queued, or if a wait fails.

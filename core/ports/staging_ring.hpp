@@ -54,7 +54,7 @@ class StagingRing {
   /// Waits until all parts have been used.
   void catch_up();
   /// Waits for all parts and copies even if one fails, and then throws the first error.
-  void settle();
+  void drain();
 
  private:
   using Part = std::function<void(MutableByteSpan part)>;

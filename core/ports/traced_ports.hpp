@@ -9,20 +9,20 @@
 namespace reprise {
 
 /// Tells a function of each event, and then the trace of somebody else.
-class HeardTrace final : public Trace {
+class TappedTrace final : public Trace {
  public:
-  using Hear = std::function<void(const TraceEvent&)>;
+  using OnEvent = std::function<void(const TraceEvent&)>;
   /// Borrows `inner`.
-  HeardTrace(Trace& inner, Hear hear) : inner_(inner), hear_(std::move(hear)) {}
+  TappedTrace(Trace& inner, OnEvent on_event) : inner_(inner), on_event_(std::move(on_event)) {}
 
   void event(const TraceEvent& event) override {
-    hear_(event);
+    on_event_(event);
     inner_.event(event);
   }
 
  private:
   Trace& inner_;
-  Hear hear_;
+  OnEvent on_event_;
 };
 
 /// Returns `inner` with this trace. All other ports stay the same.

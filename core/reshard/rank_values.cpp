@@ -14,9 +14,9 @@ namespace {
 
 constexpr std::size_t kBlockBytes = std::size_t{1} << 20U;
 
-class RankSettler {
+class RankChooser {
  public:
-  RankSettler(Checkpoint& checkpoint, std::optional<PerRank> per_rank, Device& device)
+  RankChooser(Checkpoint& checkpoint, std::optional<PerRank> per_rank, Device& device)
       : checkpoint_(checkpoint),
         per_rank_(per_rank),
         device_(device),
@@ -26,10 +26,10 @@ class RankSettler {
     settled_.metadata = checkpoint.metadata();
   }
 
-  SettledRanks settle() {
+  ChosenValues choose() {
     Metadata& metadata = settled_.metadata;
-    settle(metadata.catalog.tensors);
-    settle(metadata.catalog.objects);
+    choose(metadata.catalog.tensors);
+    choose(metadata.catalog.objects);
     std::vector<PlannerEntry> planner;
     for (PlannerEntry& entry : metadata.planner_data) {
       const auto name = names_.find(entry.key);
@@ -46,7 +46,7 @@ class RankSettler {
 
  private:
   template <class Item>
-  void settle(std::vector<Item>& items) {
+  void choose(std::vector<Item>& items) {
     std::map<std::string, std::vector<Item>> by_name;
     for (Item& item : items) by_name[std::string(name_of(item))].push_back(std::move(item));
     items.clear();
@@ -136,7 +136,7 @@ class RankSettler {
   Bytes staging_;
   Bytes left_;
   Bytes right_;
-  SettledRanks settled_;
+  ChosenValues settled_;
   /// Maps old keys to new keys. The new key of a dropped item is empty.
   std::map<std::string, std::string> names_;
 };
@@ -153,12 +153,12 @@ std::optional<PerRank> as_requested(const RankChoice& choice, std::int64_t ranks
   return choice.per_rank;
 }
 
-SettledRanks settle_ranks(Checkpoint& checkpoint, const RankChoice& choice, Device& device) {
-  return settle_ranks(checkpoint, choice, device, {});
+ChosenValues choose_values(Checkpoint& checkpoint, const RankChoice& choice, Device& device) {
+  return choose_values(checkpoint, choice, device, {});
 }
 
-SettledRanks settle_ranks(Checkpoint& checkpoint, const RankChoice& choice, Device& device,
-                          const ReshardSeams& seams) {
+ChosenValues choose_values(Checkpoint& checkpoint, const RankChoice& choice, Device& device,
+                           const ReshardSeams& seams) {
   const Metadata& metadata = checkpoint.metadata();
   if (metadata.ranks.empty()) {
     if (choice.per_rank) {
@@ -171,7 +171,7 @@ SettledRanks settle_ranks(Checkpoint& checkpoint, const RankChoice& choice, Devi
   }
   const auto per_rank = seams.per_rank(choice, static_cast<std::int64_t>(metadata.ranks.size()));
   if (per_rank == PerRank::kKeep) return {metadata};
-  return RankSettler(checkpoint, per_rank, device).settle();
+  return RankChooser(checkpoint, per_rank, device).choose();
 }
 
 }  // namespace reprise

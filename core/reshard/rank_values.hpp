@@ -27,7 +27,7 @@ struct RankChoice {
 };
 
 /// The metadata to write, and the keys under which values were lost.
-struct SettledRanks {
+struct ChosenValues {
   Metadata metadata;
   std::vector<std::string> dropped = {};  ///< keys that were left out
   /// Keys for which only the first rank's value was kept, although other ranks had different values
@@ -39,6 +39,6 @@ struct SettledRanks {
 /// Otherwise reads the bytes of the ranks' items, merges equal copies into one item, and handles
 /// differing copies as `choice` requests. Throws USAGE with the key if copies differ and
 /// `choice.per_rank` is empty.
-SettledRanks settle_ranks(Checkpoint& checkpoint, const RankChoice& choice, Device& device);
+ChosenValues choose_values(Checkpoint& checkpoint, const RankChoice& choice, Device& device);
 
 }  // namespace reprise

@@ -71,7 +71,7 @@ class PartSource final : public ContentSource {
     progress_.go(catalog_.tensors[part.tensor].key, out.size());
   }
 
-  void settle() override {}
+  void drain() override {}
 
  private:
   Readers& readers_;
@@ -93,7 +93,7 @@ std::vector<Archive::Patch> missing_checksums(ItemSource& item) {
 class Resharder {
  public:
   /// `opened` is the checkpoint as it is on disk. `source` is the same checkpoint with the metadata
-  /// that settle_ranks() returned.
+  /// that choose_values() returned.
   Resharder(const Checkpoint& opened, Checkpoint& source, CommitTarget target,
             const ReshardOptions& options, const ReshardPorts& ports, const ReshardSeams& seams)
       : opened_(opened),
@@ -423,12 +423,12 @@ ReshardReport reshard(Checkpoint& source, const CommitTarget& target, const Resh
 ReshardReport reshard(Checkpoint& source, const CommitTarget& target, const ReshardOptions& options,
                       const ReshardPorts& ports, const ReshardSeams& seams) {
   require_apart(source);
-  SettledRanks settled = settle_ranks(source, options.ranks, ports.device, seams);
-  Checkpoint written(source.store(), source.location(), seams.carried(std::move(settled.metadata)));
+  ChosenValues chosen = choose_values(source, options.ranks, ports.device, seams);
+  Checkpoint written(source.store(), source.location(), seams.carried(std::move(chosen.metadata)));
   ReshardReport report = Resharder(source, written, target, options, ports, seams).run();
   report.ranks = written.metadata().ranks.size();
-  report.dropped = std::move(settled.dropped);
-  report.of_first = std::move(settled.of_first);
+  report.dropped = std::move(chosen.dropped);
+  report.of_first = std::move(chosen.of_first);
   return report;
 }
 

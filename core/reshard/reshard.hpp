@@ -74,7 +74,7 @@ struct ReshardReport {
   /// Number of ranks with separate metadata files in the new checkpoint; 0 if all ranks share one
   /// `.metadata`.
   std::uint64_t ranks = 0;
-  std::vector<std::string> dropped = {};  ///< see SettledRanks
+  std::vector<std::string> dropped = {};  ///< see ChosenValues
   std::vector<std::string> of_first = {};
   std::vector<std::string> carried = {};   ///< files and directories ("name/") that were copied
   std::vector<std::string> left_out = {};  ///< names that were not copied, with the reason
@@ -97,7 +97,7 @@ struct ReshardPorts {
 /// commit. Throws EXTENT_MISMATCH before reading any data if two items overlap in a file. Throws
 /// NO_SPACE before writing anything if the store knows that it has too little space. Throws
 /// NOT_STORED if the common state is missing, and CHECKSUM for content that changed since it was
-/// saved. Also throws the errors of settle_ranks() and of reading. Every step before the commit is
+/// saved. Also throws the errors of choose_values() and of reading. Every step before the commit is
 /// reported to `progress`. If `progress` throws, the rewrite is aborted, its files are removed, and
 /// the exception is rethrown.
 ReshardReport reshard(Checkpoint& source, const CommitTarget& target, const ReshardOptions& options,

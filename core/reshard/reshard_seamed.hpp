@@ -13,7 +13,7 @@ ReshardReport reshard(Checkpoint& source, const CommitTarget& target, const Resh
                       const ReshardPorts& ports, const ReshardSeams& seams);
 std::vector<WriterShare> plan_reshard(const Catalog& catalog, const CutRule& rule,
                                       std::int32_t writers, const ReshardSeams& seams);
-SettledRanks settle_ranks(Checkpoint& checkpoint, const RankChoice& choice, Device& device,
-                          const ReshardSeams& seams);
+ChosenValues choose_values(Checkpoint& checkpoint, const RankChoice& choice, Device& device,
+                           const ReshardSeams& seams);
 
 }  // namespace reprise

@@ -117,17 +117,17 @@ std::uint64_t expected_bytes(const std::vector<ImageItem>& items) {
 
 /// Waits for copies into memory that is about to be freed. Ignores their errors, because an earlier
 /// error is reported instead.
-void settle_anyhow(ContentSource& source) {
+void drain_anyhow(ContentSource& source) {
   try {
-    source.settle();
+    source.drain();
   } catch (...) {  // NOLINT(bugprone-empty-catch): nothing is left to wait for
   }
 }
 
 }  // namespace
 
-BatchOrder settle_then_write(BatchWork work) {
-  return {std::move(work.settle), std::move(work.write)};
+BatchOrder drain_then_write(BatchWork work) {
+  return {std::move(work.drain), std::move(work.write)};
 }
 
 bool is_done(Task& writing) { return writing.done(); }
@@ -211,7 +211,7 @@ class ImageWriter::Filler {
   void flush() {
     if (!batch_) return;
     offset_ += batch_->size;
-    writer_.hand_over(batch_, source_);  // batch_ keeps a reference until the copies settle
+    writer_.hand_over(batch_, source_);  // batch_ keeps a reference until the copies drain
     batch_.reset();
   }
 
@@ -292,9 +292,9 @@ void ImageWriter::stage(ContentSource& source) {
   Filler filler(*this, source);
   try {
     fill(filler);
-    settle_latest();
+    drain_latest();
   } catch (...) {
-    settle_anyhow(source);
+    drain_anyhow(source);
     throw;
   }
   start({}, [file = file_] {
@@ -320,7 +320,7 @@ std::function<void()> ImageWriter::read_back() {
 std::shared_ptr<ImageWriter::Batch> ImageWriter::new_batch(ContentSource& source) {
   while (!in_flight_.empty() && seams_.free_again(*in_flight_.front().task)) take_back_oldest();
   if (spare_.empty() && peak_bytes_ + batch_bytes_ > options_.staging_bytes_max) {
-    settle_latest();
+    drain_latest();
     has_waited_ = true;
     in_flight_.front().task->wait();
     take_back_oldest();
@@ -341,18 +341,18 @@ void ImageWriter::hand_over(const std::shared_ptr<Batch>& batch, ContentSource& 
     file->write(*held);
     held.reset();  // a finished task must not keep the batch alive
   };
-  BatchOrder order = seams_.order({.settle = source.start(), .write = std::move(write)});
+  BatchOrder order = seams_.order({.drain = source.start(), .write = std::move(write)});
   if (early_) {
     start(std::move(order.now), std::move(order.later));
     in_flight_.push_back({batch, last_});
     return;
   }
-  settle_latest();
+  drain_latest();
   copying_ = {batch, std::move(order)};
 }
 
 /// Waits for the copies into the latest batch, and lets a task write it.
-void ImageWriter::settle_latest() {
+void ImageWriter::drain_latest() {
   if (!copying_) return;
   const Copying latest = std::move(*copying_);
   copying_.reset();
@@ -362,15 +362,15 @@ void ImageWriter::settle_latest() {
   in_flight_.push_back({latest.batch, last_});
 }
 
-/// Starts a task that calls `settle`, if there is one, and then `work` unless the file has failed.
-void ImageWriter::start(std::function<void()> settle, std::function<void()> work) {
+/// Starts a task that calls `drain`, if there is one, and then `work` unless the file has failed.
+void ImageWriter::start(std::function<void()> drain, std::function<void()> work) {
   // Each task first waits for the previous task, so batches and checksums reach the file in order.
-  auto chained = [before = last_, file = file_, settle = std::move(settle),
+  auto chained = [before = last_, file = file_, drain = std::move(drain),
                   work = std::move(work)]() mutable {
     if (before) before->wait();
     before.reset();
     try {
-      if (settle) settle();  // even after a failure, because the memory is freed after this task
+      if (drain) drain();  // even after a failure, because the memory is freed after this task
       if (!file->failed) work();
     } catch (const std::exception&) {
       if (file->failed) return;
@@ -390,7 +390,7 @@ void ImageWriter::take_back_oldest() {
 void ImageWriter::wait_for_copies(ContentSource& source) {
   if (!early_) return;
   try {
-    source.settle();
+    source.drain();
   } catch (const std::exception&) {
     if (!copy_failure_) copy_failure_ = std::current_exception();
   }

@@ -51,12 +51,12 @@ class ContentSource {
   /// the last start() are complete. Any thread may call that function, also twice. The default
   /// waits at once.
   virtual std::function<void()> start() {
-    settle();
+    drain();
     return [] {};
   }
   /// Waits until the outputs of all previous fill() calls are complete. After that, the source data
   /// may change.
-  virtual void settle() = 0;
+  virtual void drain() = 0;
   /// Returns uninitialised memory of the kind that this source can fill fastest.
   virtual StagingMemory staging(std::size_t bytes) {
     return std::make_unique_for_overwrite<std::byte[]>(bytes);
@@ -114,10 +114,10 @@ class ImageWriter {
   };
 
   void fill(Filler& filler);
-  void settle_latest();
+  void drain_latest();
   std::shared_ptr<Batch> new_batch(ContentSource& source);
   void hand_over(const std::shared_ptr<Batch>& batch, ContentSource& source);
-  void start(std::function<void()> settle, std::function<void()> work);
+  void start(std::function<void()> drain, std::function<void()> work);
   std::function<void()> read_back();
   void take_back_oldest();
 

@@ -40,7 +40,7 @@ class LeafSource final : public ContentSource {
     return [&device = device_, events = std::exchange(events_, {})] { wait_all(device, events); };
   }
 
-  void settle() override {
+  void drain() override {
     FirstFailure failure;
     failure.attempt([this] { device_.publish(); });
     // Copies of earlier batches may run even if the last ones can't be queued.
@@ -57,7 +57,7 @@ class LeafSource final : public ContentSource {
   std::vector<LeafOrigin> origins_;
   std::vector<GatherCopy> copies_;
   std::vector<DeviceEvent> events_;   ///< since the last start()
-  std::vector<DeviceEvent> started_;  ///< since the last settle()
+  std::vector<DeviceEvent> started_;  ///< since the last drain()
 };
 
 }  // namespace

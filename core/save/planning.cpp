@@ -71,7 +71,7 @@ std::vector<std::string> lines_of(const std::vector<Bytes>& changes, const Group
     std::size_t named = 0;
     for (const auto& [key, ranks] : happened[v]) {
       if (named++ == kNamed) break;
-      lines.push_back("key " + told_key(key) + verb + " on " + names_of(ranks, group));
+      lines.push_back("key " + readable_key(key) + verb + " on " + names_of(ranks, group));
     }
     if (happened[v].size() > kNamed) {
       lines.push_back(std::to_string(happened[v].size() - kNamed) + " more keys" + verb);
@@ -99,13 +99,13 @@ class Planner {
       save_.plan = std::make_shared<const GlobalPlan>(std::move(plan));
       return Bytes{};
     });
-    tell();
+    trace_log();
     return std::move(save_);
   }
 
   SavePlan run() {
     if (slot_ == nullptr || !plan_as_kept()) save_.plan = plan_of_all(gather_offers());
-    tell();
+    trace_log();
     return std::move(save_);
   }
 
@@ -184,7 +184,7 @@ class Planner {
   }
 
   GlobalPlan plan_of_offers(const std::vector<Bytes>& offers, const GlobalPlan* known) const {
-    return global_plan(rules_.plan.heard(decode_local_plans(offers)), group_.group(), known,
+    return global_plan(rules_.plan.gathered(decode_local_plans(offers)), group_.group(), known,
                        rules_.plan.describe, rules_.plan.cover, rules_.plan.elect);
   }
 
@@ -233,7 +233,7 @@ class Planner {
     }
   }
 
-  void tell() {
+  void trace_log() {
     ports_.trace.event({.phase = "signature", .detail = hex(save_.plan->signature)});
     for (const auto& line : save_.log) ports_.trace.event({.phase = "cache", .detail = line});
   }

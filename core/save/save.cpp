@@ -186,25 +186,25 @@ struct Save::State {
       work();
     } catch (const std::exception& caught) {
       failed = error_from(caught);
-      give_up();
+      abandon();
       throw Error(*failed);
     }
   }
 
   /// Waits until no rank is still writing. Then releases the failed save's claim on the target and
   /// removes its files if possible. Collective, unless a collective call itself failed.
-  void give_up() {
+  void abandon() {
     write.stop();
     if (!committed && !is_of_fabric(failed->code())) {
       try {
         // Other ranks may be waiting in another collective; this call passes the error to them.
-        hear(*group, {{}, failed});
+        gather_contributions(*group, {{}, failed});
       } catch (const std::exception&) {
         // The call failed because a rank is lost. A lost rank writes nothing more. Even if it did,
         // the mark shows that the directory is unfinished.
       }
     }
-    end.give_up();
+    end.abandon();
   }
 
   void poll() {
@@ -230,14 +230,14 @@ struct Save::State {
   }
 
   void commit(const std::vector<Bytes>& votes) {
-    tell(end.commit(plan(), votes, image.checksums == Checksums::kCrc32AndSha256));
+    trace_notes(end.commit(plan(), votes, image.checksums == Checksums::kCrc32AndSha256));
     committed = true;
     if (slot != nullptr) keep(*slot, planned);
-    tell(end.retain());
+    trace_notes(end.retain());
     end.release();
   }
 
-  void tell(const std::vector<std::string>& notes) {
+  void trace_notes(const std::vector<std::string>& notes) {
     log.insert(log.end(), notes.begin(), notes.end());
   }
 

@@ -180,6 +180,6 @@ std::vector<std::string> SaveCommit::retain() {
   return decode_notes(notes);
 }
 
-void SaveCommit::give_up() { abandon(ports_.store, target_); }
+void SaveCommit::abandon() { reprise::abandon(ports_.store, target_); }
 
 }  // namespace reprise

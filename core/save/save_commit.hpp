@@ -47,7 +47,7 @@ class SaveCommit {
   void release() { target_.claim = {}; }
   /// Releases the failed save's claim on the target and removes its files if possible. Call it only
   /// after every rank has stopped writing. Not collective. Never throws.
-  void give_up();
+  void abandon();
 
  private:
   Role role() const;

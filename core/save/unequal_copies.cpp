@@ -58,7 +58,7 @@ std::map<PlannedBox, std::uint64_t> hashes_of_boxes(const Ports& ports, const Gl
         const std::int64_t last = std::min(begin + elements_at_once, end);
         const MutableByteSpan part(staging.get(), static_cast<std::size_t>(last - begin) * width);
         source->fill(0, begin, last, part);
-        source->settle();
+        source->drain();
         hash = mix64(hash, hash_of(ByteSpan(part)));
       }
       hashes[{static_cast<std::uint32_t>(tensor - plan.tensors.begin()),

@@ -21,7 +21,7 @@ struct PlanSeams {
   /// Chooses the rank that writes a box that several ranks hold.
   ElectOwner elect = elect_least_loaded;
   /// Returns what the plan is made of. `offers` are those of all ranks, in group order.
-  std::vector<LocalPlan> (*heard)(std::vector<LocalPlan> offers) = as_offered;
+  std::vector<LocalPlan> (*gathered)(std::vector<LocalPlan> offers) = as_offered;
 };
 
 }  // namespace reprise

@@ -98,8 +98,8 @@ void load_one(const Loads& loads, const SavedLayout& saved, const Ports& given, 
 
 /// Loads one pair after another on this rank. Stops after an error, because an error makes the
 /// ranks' communicators unusable.
-void run_rank(const Loads& loads, Course& course, std::size_t first, const Ports& ports,
-              GlobalRank rank) {
+void rank_main(const Loads& loads, Course& course, std::size_t first, const Ports& ports,
+               GlobalRank rank) {
   for (std::size_t pair = first; PairTally* tally = course.enter(pair); ++pair) {
     try {
       load_one(loads, loads.saved[pair], ports, rank, *tally);
@@ -123,7 +123,7 @@ void load_under(const sim::Layout& layout, std::span<const SavedLayout> saved,
     Course course(loads, next);
     sim::World world({.world_size = layout.world_size()}, unused);
     next = course.settle(world.run(
-        [&](const Ports& ports, GlobalRank rank) { run_rank(loads, course, next, ports, rank); }));
+        [&](const Ports& ports, GlobalRank rank) { rank_main(loads, course, next, ports, rank); }));
   }
 }
 

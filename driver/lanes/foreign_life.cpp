@@ -10,7 +10,7 @@
 #include "core/verify/verify.hpp"
 #include "driver/judges/rng_judge.hpp"
 #include "driver/lanes/command_run.hpp"
-#include "driver/lanes/rank_program.hpp"
+#include "driver/lanes/rank_main.hpp"
 #include "driver/lanes/scratch_directory.hpp"
 #include "driver/record/judgement.hpp"
 #include "driver/record/tensor_digest.hpp"

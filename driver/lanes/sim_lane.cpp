@@ -11,7 +11,7 @@
 #include "core/ports/store_path.hpp"
 #include "core/ports/whole_file.hpp"
 #include "driver/lanes/life_faults.hpp"
-#include "driver/lanes/rank_program.hpp"
+#include "driver/lanes/rank_main.hpp"
 #include "driver/record/job_config.hpp"
 #include "driver/record/judgement.hpp"
 #include "properties/unsettled.hpp"
@@ -173,18 +173,18 @@ class SimLane final : public Lane {
         powers.let_other_write = [&others](const std::string& path) { others.begin(path); };
       }
       const LoggedPorts logged(options_.log, {scenario_.name, life, seat.rank}, ports, seat.clock);
-      return run_rank({.scenario = scenario_,
-                       .life = life,
-                       .past = past,
-                       .policies = policies_,
-                       .references = *options_.references,
-                       .ports = logged.ports(),
-                       .faults = faults,
-                       .powers = powers,
-                       .log = logged.log(),
-                       .recorder = world.recorder,
-                       .processor = memory.processor},
-                      own);
+      return rank_main({.scenario = scenario_,
+                        .life = life,
+                        .past = past,
+                        .policies = policies_,
+                        .references = *options_.references,
+                        .ports = logged.ports(),
+                        .faults = faults,
+                        .powers = powers,
+                        .log = logged.log(),
+                        .recorder = world.recorder,
+                        .processor = memory.processor},
+                       own);
     });
     if (recorder) options_.recorded(life, recorder->take());
     record.asked = sim::AskedCount::on_this_thread() - asked_before;
@@ -196,7 +196,7 @@ class SimLane final : public Lane {
     // Lets all leases expire and makes the store's listings show all changes before the next
     // life begins.
     store_.pass_term();
-    store_.settle();
+    store_.show_current_names();
     const auto before = is_power_cut_planned(scenario_) ? store_.digest() : 0;
     crash(life);
     record.power_cut_took = is_power_cut_planned(scenario_) && store_.digest() != before;

@@ -40,7 +40,7 @@ std::string_view name_of(LieAbout about) {
   return kNames.at(static_cast<std::size_t>(about));
 }
 
-void tell(LieAbout about, StateDict& state) {
+void apply_lie(LieAbout about, StateDict& state) {
   TensorLeaf* leaf = first_held(state);
   switch (about) {
     case LieAbout::kCommon:
@@ -74,7 +74,7 @@ void tell(LieAbout about, StateDict& state) {
   }
 }
 
-void tell(LieAbout about, sim::JobGroups& groups) {
+void apply_lie(LieAbout about, sim::JobGroups& groups) {
   if (about != LieAbout::kGroup || groups.empty() || !groups.front().tp) return;
   auto members = groups.front().tp->members();
   std::reverse(members.begin(), members.end());

@@ -34,7 +34,7 @@ struct Lie {
 
 /// Makes a rank's state, or its groups, wrong. Each does nothing if the lie is about something
 /// else. The bytes of the state stay where they are.
-void tell(LieAbout about, StateDict& state);
-void tell(LieAbout about, sim::JobGroups& groups);
+void apply_lie(LieAbout about, StateDict& state);
+void apply_lie(LieAbout about, sim::JobGroups& groups);
 
 }  // namespace reprise::driver

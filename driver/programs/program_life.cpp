@@ -144,7 +144,7 @@ std::string limit_text(bool follows_first, bool progressing) {
 /// Measures the longest time in which a count did not change. May be told from any thread.
 class SilenceMeter {
  public:
-  void tell(std::uint64_t count) {
+  void note(std::uint64_t count) {
     const std::lock_guard lock(mutex_);
     const auto now = Clock::now();
     longest_ = std::max(longest_, now - since_);
@@ -187,7 +187,7 @@ class RunningLife {
     evidence.ends.resize(world_);
     std::vector<std::thread> threads;
     for (std::size_t rank = 0; rank < world_; ++rank) {
-      threads.emplace_back([this, rank, &evidence] { evidence.ends[rank] = run_rank(rank); });
+      threads.emplace_back([this, rank, &evidence] { evidence.ends[rank] = rank_main(rank); });
     }
     for (auto& thread : threads) thread.join();
     evidence.longest_silence = silence_.longest_s();
@@ -256,11 +256,11 @@ class RunningLife {
       const auto size = fs::is_regular_file(status) ? fs::file_size(file, missing) : 0;
       if (!missing) bytes += size;
     }
-    silence_.tell(bytes);
+    silence_.note(bytes);
     return bytes;
   }
 
-  ProgramEnd run_rank(std::size_t rank) {
+  ProgramEnd rank_main(std::size_t rank) {
     ProgramEnd end;
     try {
       const std::int64_t limit = std::max(request_.trainer.seconds, request_.silence_s_max);

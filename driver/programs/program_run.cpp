@@ -521,7 +521,7 @@ ScenarioResult run_program_scenario(const Scenario& scenario, const ProgramOptio
       options.keep.empty() ? scratch.path() : (fs::path(options.keep) / scenario.name).string();
   ProgramTry first = run_try(scenario, options, work);
   if (!first.at_deadline) return std::move(first.result);
-  return settle_second_try(first, run_try(scenario, options, work + "/second-try").result);
+  return with_second_try(first, run_try(scenario, options, work + "/second-try").result);
 }
 
 }  // namespace reprise::driver

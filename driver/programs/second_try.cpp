@@ -2,7 +2,7 @@
 
 namespace reprise::driver {
 
-reports::ScenarioResult settle_second_try(const ProgramTry& first, reports::ScenarioResult second) {
+reports::ScenarioResult with_second_try(const ProgramTry& first, reports::ScenarioResult second) {
   const auto& earlier = first.result;
   second.earlier_tries.push_back(
       {.code = earlier.code, .reason = earlier.reason, .seconds = earlier.seconds});

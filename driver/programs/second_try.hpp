@@ -18,6 +18,6 @@ struct ProgramTry {
 /// pass if the first try was only slow. If the first try may have hung, the result is inconclusive,
 /// with the code and the place of the first: a program that hangs at times is no pass, and a second
 /// try does not prove that it hangs.
-reports::ScenarioResult settle_second_try(const ProgramTry& first, reports::ScenarioResult second);
+reports::ScenarioResult with_second_try(const ProgramTry& first, reports::ScenarioResult second);
 
 }  // namespace reprise::driver

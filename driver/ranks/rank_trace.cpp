@@ -5,7 +5,7 @@
 
 namespace reprise::driver {
 
-RankTrace::RankTrace(const RankTask& task, const Ports& inner)
+RankTrace::RankTrace(const RankArguments& task, const Ports& inner)
     : rank_(inner.fabric.rank()),
       part_(trace_part_file(task.records, rank_.value)),
       threads_{{std::this_thread::get_id(), static_cast<std::size_t>(rank_.value)}},

@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "core/ports/traced_ports.hpp"
-#include "driver/lanes/rank_task.hpp"
+#include "driver/lanes/rank_arguments.hpp"
 #include "driver/lanes/trace_part.hpp"
 #include "driver/ranks/recorded_fabric.hpp"
 #include "driver/ranks/recorded_store.hpp"
@@ -23,7 +23,7 @@ namespace reprise::driver {
 class RankTrace {
  public:
   /// Borrows the ports. The calling thread is the rank's own.
-  RankTrace(const RankTask& task, const Ports& inner);
+  RankTrace(const RankArguments& task, const Ports& inner);
   RankTrace(const RankTrace&) = delete;
   RankTrace& operator=(const RankTrace&) = delete;
 
@@ -50,7 +50,7 @@ class RankTrace {
   RecordedStore store_;
   RecordedFabric fabric_;
   std::unique_ptr<RecordedFabric> data_;
-  HeardTrace trace_;
+  TappedTrace trace_;
   Ports ports_;
 };
 

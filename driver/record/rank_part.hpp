@@ -1,5 +1,5 @@
 #pragma once
-// Defines the arguments of run_rank(), which runs one rank in one life.
+// Defines the arguments of rank_main(), which runs one rank in one life.
 
 #include <cstddef>
 #include <functional>
@@ -21,7 +21,7 @@ struct Interference {
   std::function<void(GlobalRank rank, StateDict& loaded)> state;
 };
 
-/// The arguments of run_rank(). Everything that is referenced must outlive the call.
+/// The arguments of rank_main(). Everything that is referenced must outlive the call.
 struct RankPart {
   const Scenario& scenario;
   std::size_t life = 0;

@@ -26,18 +26,18 @@ struct FailedLife {
 std::optional<reports::Timeline> timeline_of_failure(const Scenario& scenario,
                                                      const LaneOptions& given,
                                                      const reports::ScenarioResult& first) {
-  FailedLife life{.wanted = first.failure->life};
+  FailedLife failed{.wanted = first.failure->life};
   LaneOptions options = given;
   options.keep.clear();
   options.log = {};
-  options.recorded = [&life](std::size_t life, sim::Recording recording) {
-    if (life.wanted && life != *life.wanted) return;
-    life.life = life;
-    life.recording = std::move(recording);
+  options.recorded = [&failed](std::size_t life, sim::Recording recording) {
+    if (failed.wanted && life != *failed.wanted) return;
+    failed.life = life;
+    failed.recording = std::move(recording);
   };
   const auto again = run_scenario(scenario, LaneKind::kSim, options);
-  if (again.event_hash != first.event_hash || !life.recording) return std::nullopt;
-  return timeline_of(scenario, life.life, *life.recording);
+  if (again.event_hash != first.event_hash || !failed.recording) return std::nullopt;
+  return timeline_of(scenario, failed.life, *failed.recording);
 }
 
 }  // namespace

@@ -28,10 +28,10 @@ struct Field {
 };
 
 /// Calls the caller's function from one thread at a time.
-class ProgressTeller {
+class ProgressPrinter {
  public:
-  explicit ProgressTeller(const Started& started) : started_(started) {}
-  void tell(std::size_t done, std::size_t total, const std::string& name) {
+  explicit ProgressPrinter(const Started& started) : started_(started) {}
+  void print(std::size_t done, std::size_t total, const std::string& name) {
     const std::lock_guard lock(mutex_);
     started_(done, total, name);
   }
@@ -59,11 +59,11 @@ std::vector<std::string> codes_of_judges() {
 
 /// Runs the scenarios without a mutant, and drops those that can't judge one or were not run.
 std::vector<RightRun> right_runs(std::vector<Scenario>& scenarios, const MatrixRequest& request,
-                                 ProgressTeller& progress, MatrixRun& made) {
+                                 ProgressPrinter& progress, MatrixRun& made) {
   std::vector<std::optional<RightRun>> runs(scenarios.size());
   run_jobs(scenarios.size(), request.jobs, [&](std::size_t i) {
     if (request.interrupted()) return;
-    progress.tell(i, scenarios.size(), scenarios[i].name);
+    progress.print(i, scenarios.size(), scenarios[i].name);
     runs[i] = run_right(scenarios[i], request.options);
   });
   std::vector<Scenario> kept;
@@ -143,7 +143,7 @@ MatrixRun run_matrix(const MatrixRequest& request, const Started& started) {
   auto scenarios = read_catalogue(selection);
   require_known_mutants(scenarios);
 
-  ProgressTeller progress(started);
+  ProgressPrinter progress(started);
   MatrixRun made{.matrix = {.whole = request.whole,
                             .mutants = sim::mutants().size(),
                             .codes = codes_of_judges()}};
@@ -161,7 +161,7 @@ MatrixRun run_matrix(const MatrixRequest& request, const Started& started) {
     Field& field = fields[i];
     field.tried = true;
     const std::string mutant(mutants[field.row]->name);
-    progress.tell(i, fields.size(), scenarios[field.scenario].name + " with " + mutant);
+    progress.print(i, fields.size(), scenarios[field.scenario].name + " with " + mutant);
     LaneOptions options = request.options;
     options.mutant = mutant;
     const auto with = run_watched(scenarios[field.scenario], LaneKind::kSim, options);

@@ -11,7 +11,7 @@
 #include "core/diff/diff.hpp"
 #include "core/ports/no_progress.hpp"
 #include "core/ports/whole_file.hpp"
-#include "driver/lanes/rank_program.hpp"
+#include "driver/lanes/rank_main.hpp"
 #include "driver/lanes/scratch_directory.hpp"
 #include "driver/language/scenario_writer.hpp"
 #include "driver/random/outcome_rules.hpp"

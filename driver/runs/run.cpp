@@ -21,7 +21,7 @@
 #include "driver/judges/verdict.hpp"
 #include "driver/lanes/foreign_life.hpp"
 #include "driver/lanes/gpu_room.hpp"
-#include "driver/lanes/ranks_program.hpp"
+#include "driver/lanes/reprise_ranks.hpp"
 #include "driver/programs/control_book.hpp"
 #include "driver/programs/program_run.hpp"
 #include "driver/record/between_lives.hpp"

@@ -198,16 +198,16 @@ class LifeTimeline {
 
 reports::Timeline timeline_of(const Scenario& scenario, std::size_t life,
                               const sim::Recording& recording) {
-  LifeTimeline life(recording);
+  LifeTimeline shape(recording);
   const std::int32_t world = scenario.lives[life].world_size();
-  const Members shown = life.ranks_of_world(world);
+  const Members shown = shape.ranks_of_world(world);
   const auto modules = modules_of(scenario, life);
   reports::Timeline timeline{.life = life,
                              .ranks = {},
                              .ranks_left_out = static_cast<std::uint64_t>(world) - shown.size(),
                              .events = {}};
   for (const auto rank : shown) timeline.ranks.push_back({rank, coordinates_of(modules, rank)});
-  timeline.events = life.last_events(shown, timeline.events_left_out);
+  timeline.events = shape.last_events(shown, timeline.events_left_out);
   return timeline;
 }
 

@@ -24,12 +24,12 @@ std::vector<std::string> names_of_ranks(const Scenario& scenario, std::size_t li
 }  // namespace
 
 void ScenarioTrace::add(std::size_t life, const sim::Recording& recording) {
-  const TracedLife life{.number = first_number_ + static_cast<std::uint32_t>(life),
-                        .name = scenario_.name + ", life " + std::to_string(life) + ": " +
-                                sim::to_string(modules_of(scenario_, life)),
-                        .begin_ns = next_begin_ns_,
-                        .ranks = names_of_ranks(scenario_, life)};
-  packets_ += packets_of(life, recording);
+  const TracedLife traced{.number = first_number_ + static_cast<std::uint32_t>(life),
+                          .name = scenario_.name + ", life " + std::to_string(life) + ": " +
+                                  sim::to_string(modules_of(scenario_, life)),
+                          .begin_ns = next_begin_ns_,
+                          .ranks = names_of_ranks(scenario_, life)};
+  packets_ += packets_of(traced, recording);
   next_begin_ns_ += recording.duration_ns + kBetweenLivesNs;
 }
 

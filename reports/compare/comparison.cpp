@@ -225,8 +225,9 @@ class PartComparer {
       if (one.verdict == Verdict::kPass) passed.insert(one.name);
     }
     std::set<std::pair<std::string, std::string>> before;
-    for (const auto& refusal : weigh(before_)) before.insert({refusal.subject, refusal.reason});
-    for (const auto& refusal : weigh(now_)) {
+    for (const auto& refusal : check_evidence(before_))
+      before.insert({refusal.subject, refusal.reason});
+    for (const auto& refusal : check_evidence(now_)) {
       if (!passed.contains(refusal.subject)) continue;
       if (before.contains({refusal.subject, refusal.reason})) continue;
       add(Meaning::kWorse, "contradicts its own entries", refusal.subject, "", refusal.reason);

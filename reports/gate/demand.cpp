@@ -33,7 +33,7 @@ Floors parse_floors(const JsonField& root) {
 
 Floors from_report(const std::string& text, const std::string& file) {
   const Report report = parse_report(text, file);
-  const auto refusals = weigh(report);
+  const auto refusals = check_evidence(report);
   if (!refusals.empty()) {
     const Refusal& first = refusals.front();
     throw ReadError(file + ": is not a report of an accepted run: " + first.subject +

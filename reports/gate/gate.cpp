@@ -321,7 +321,7 @@ bool wanted(ReportLane lane, const GateOptions& options) {
 void judge_alone(const Submission& submission, const GateOptions& options,
                  RefusalCollector& refusals) {
   check_identity(submission.report->project, options, refusals);
-  for (auto& refusal : weigh(*submission.report)) {
+  for (auto& refusal : check_evidence(*submission.report)) {
     if (refusal.subject == kInterrupted) {
       refusal.fix = fix_by_command(submission, options.program, refusal.fix, true, refusal.fix);
     }
@@ -437,21 +437,21 @@ GateRuling judge_gate(std::span<const Submission> submissions, std::span<const D
                       const GateOptions& options) {
   GateRuling ruling;
   ruling.today = options.today;
-  Settled settled = settle(submissions, demands, options.today);
-  for (const auto& one : settled.submissions) {
+  KnownFailuresApplied applied = apply_known_failures(submissions, demands, options.today);
+  for (const auto& one : applied.submissions) {
     if (one.report) ruling.shown[one.report->lane] = floor_of(*one.report);
-    for (const auto& [file, failure] : settled.accepted) {
+    for (const auto& [file, failure] : applied.accepted) {
       if (failure.kind == KnownFailure::Kind::kProperty) {
         ruling.shown[failure.lane].properties.erase(failure.name);
       }
     }
-    judge_one(one, settled.demands, options, ruling);
+    judge_one(one, applied.demands, options, ruling);
   }
-  check_lanes(settled.submissions, settled.demands, options, ruling);
-  check_digests(settled.submissions, options, ruling);
-  ruling.refusals.insert(ruling.refusals.end(), settled.refusals.begin(), settled.refusals.end());
-  ruling.accepted_failures = std::move(settled.accepted);
-  ruling.settled = std::move(settled.submissions);
+  check_lanes(applied.submissions, applied.demands, options, ruling);
+  check_digests(applied.submissions, options, ruling);
+  ruling.refusals.insert(ruling.refusals.end(), applied.refusals.begin(), applied.refusals.end());
+  ruling.accepted_failures = std::move(applied.accepted);
+  ruling.without_accepted = std::move(applied.submissions);
   for (auto& refusal : ruling.refusals) {
     for (auto* text : {&refusal.file, &refusal.subject, &refusal.reason, &refusal.fix}) {
       make_one_line(*text);
@@ -475,7 +475,7 @@ std::string to_json(const GateRuling& ruling, const std::string& commit) {
     lanes.push_back(std::move(summary));
   }
   Json reports = Json::array();
-  for (const auto& one : ruling.settled) {
+  for (const auto& one : ruling.without_accepted) {
     reports.push_back({{"file", one.file}, {"sha256", one.sha256}});
   }
   Json known_failures = Json::array();

@@ -41,16 +41,16 @@ struct GateRuling {
   Floors shown = {};       ///< what the readable reports show, without the accepted failures
   bool by_digest = false;  ///< true if digests were demanded, so that every byte was held
   Date today = {};         ///< the day that decided which known failures have expired
-  std::vector<Submission> settled = {};  ///< the reports without the accepted failures
+  std::vector<Submission> without_accepted = {};  ///< the reports without the accepted failures
 
   bool accepted() const { return refusals.empty(); }
 };
 
 /// Refuses reports that are absent, unreadable, from another commit or from a changed tree. Refuses
-/// reports that did not pass, or whose entries do not support the pass (see weigh). Refuses reports
-/// that show less than the baseline: a lane, scenario, property or mutant that is gone, fewer
-/// elements or leaves in any scenario, fewer cases, fewer doubled runs, or a newly skipped
-/// scenario.
+/// reports that did not pass, or whose entries do not support the pass (see check_evidence).
+/// Refuses reports that show less than the baseline: a lane, scenario, property or mutant that is
+/// gone, fewer elements or leaves in any scenario, fewer cases, fewer doubled runs, or a newly
+/// skipped scenario.
 ///
 /// A report may show more than the baseline, with one exception: if the same program made the
 /// report and the baseline with the same seed, the numbers of elements and leaves and the event
@@ -58,8 +58,8 @@ struct GateRuling {
 /// baseline (see course_of) and with the same content.
 ///
 /// A policy demands less: it names no scenarios, and a report of a lane that it does not name is
-/// welcome. Known failures are settled first (see settle), so each is either listed as accepted or
-/// refused.
+/// welcome. Known failures are applied first (see apply_known_failures), so each is either listed
+/// as accepted or refused.
 ///
 /// GateOptions::digests alone hold what no entry of a report contradicts, such as times, the
 /// machine and texts; tests/reports/gate/held_by_digest.txt has the list.

@@ -141,13 +141,13 @@ void take_out(const KnownFailure& known, Report& report) {
 }
 
 /// Settles the entries of one lane.
-class LaneSettling {
+class LaneFailures {
  public:
-  LaneSettling(std::span<const KnownFailure> failures, Date today, Settled& settled)
-      : failures_(failures), today_(today), settled_(settled) {}
+  LaneFailures(std::span<const KnownFailure> failures, Date today, KnownFailuresApplied& applied)
+      : failures_(failures), today_(today), applied_(applied) {}
 
-  void settle(ReportLane lane) {
-    auto& submissions = settled_.submissions;
+  void apply(ReportLane lane) {
+    auto& submissions = applied_.submissions;
     const auto submission = std::find_if(
         submissions.begin(), submissions.end(),
         [lane](const Submission& one) { return one.report && one.report->lane == lane; });
@@ -176,11 +176,11 @@ class LaneSettling {
       if (objection) refuse(known, *objection);
       if (objection || !consistent) continue;
       take_out(known, *submission->report);
-      for (auto& demand : settled_.demands) {
+      for (auto& demand : applied_.demands) {
         const auto floor = demand.lanes.find(lane);
         if (floor != demand.lanes.end()) take_out(known, floor->second);
       }
-      settled_.accepted.push_back({submission->file, known});
+      applied_.accepted.push_back({submission->file, known});
     }
     if (consistent) submission->report->verdict = overall(*submission->report);
   }
@@ -188,13 +188,13 @@ class LaneSettling {
  private:
   void refuse(const KnownFailure& known, const Objection& objection) {
     const std::string kind = known.kind == Kind::kScenario ? "" : name_of(known.kind) + " ";
-    settled_.refusals.push_back(
+    applied_.refusals.push_back(
         {known.place, "known failure " + kind + known.name, objection.reason, objection.fix});
   }
 
   std::span<const KnownFailure> failures_;
   Date today_;
-  Settled& settled_;
+  KnownFailuresApplied& applied_;
 };
 
 }  // namespace
@@ -229,20 +229,20 @@ Words words_of(KnownFailure::Kind) {
   return {"a kind of known failure", "kinds", kWords};
 }
 
-Settled settle(std::span<const Submission> submissions, std::span<const Demand> demands,
-               Date today) {
-  Settled settled{.submissions = {submissions.begin(), submissions.end()},
-                  .demands = {demands.begin(), demands.end()},
-                  .accepted = {},
-                  .refusals = {}};
+KnownFailuresApplied apply_known_failures(std::span<const Submission> submissions,
+                                          std::span<const Demand> demands, Date today) {
+  KnownFailuresApplied applied{.submissions = {submissions.begin(), submissions.end()},
+                               .demands = {demands.begin(), demands.end()},
+                               .accepted = {},
+                               .refusals = {}};
   std::vector<KnownFailure> failures;
   for (const auto& demand : demands) {
     failures.insert(failures.end(), demand.known_failures.begin(), demand.known_failures.end());
   }
   std::set<ReportLane> lanes;
   for (const auto& known : failures) lanes.insert(known.lane);
-  for (const ReportLane lane : lanes) LaneSettling(failures, today, settled).settle(lane);
-  return settled;
+  for (const ReportLane lane : lanes) LaneFailures(failures, today, applied).apply(lane);
+  return applied;
 }
 
 }  // namespace reprise::reports

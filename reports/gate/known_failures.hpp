@@ -1,5 +1,5 @@
 #pragma once
-// Settles known failures: what a policy allows to fail until a date. Reads no files and no clock.
+// Applies known failures: what a policy allows to fail until a date. Reads no files and no clock.
 
 #include <optional>
 #include <span>
@@ -25,7 +25,7 @@ struct AcceptedFailure {
   KnownFailure failure;
 };
 
-struct Settled {
+struct KnownFailuresApplied {
   std::vector<Submission> submissions;
   std::vector<Demand> demands;
   std::vector<AcceptedFailure> accepted;
@@ -40,7 +40,7 @@ struct Settled {
 /// matches nothing or what an earlier entry names, and leaves the report as it is. A report whose
 /// verdict contradicts its entries is left as it is, too. A mutant that survived is accepted only
 /// if another one was caught.
-Settled settle(std::span<const Submission> submissions, std::span<const Demand> demands,
-               Date today);
+KnownFailuresApplied apply_known_failures(std::span<const Submission> submissions,
+                                          std::span<const Demand> demands, Date today);
 
 }  // namespace reprise::reports

@@ -176,7 +176,7 @@ std::vector<Problem> problems_of(const Report& report) {
   }
   std::vector<Problem> others;
   std::vector<Problem> summary;  // says only that there are problems
-  for (const auto& refusal : weigh(report)) {
+  for (const auto& refusal : check_evidence(report)) {
     if (repeats_verdict(refusal, judged)) continue;
     const bool whole = refusal.subject.empty();
     const bool passed = report.verdict == Verdict::kPass;

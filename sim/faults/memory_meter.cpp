@@ -263,7 +263,7 @@ struct MemoryMeter::State {
   MeteredFabric fabric;
   std::unique_ptr<MeteredFabric> data;
   MeteredDevice device;
-  HeardTrace trace;
+  TappedTrace trace;
   Ports ports;
 };
 

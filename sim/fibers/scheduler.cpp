@@ -55,7 +55,7 @@ void Scheduler::run() {
     if (!runnable_.empty()) {
       run_next();
     } else if (!advance_time()) {
-      give_up("no rank can go on");
+      stop_all("no rank can go on");
     }
   }
 }
@@ -68,7 +68,7 @@ void Scheduler::run_next() {
   if (fibers_[fiber]->state != State::kRunnable) return;  // killed after it became runnable
   if (switches_left_ == 0) {
     runnable_.push_back(fiber);
-    give_up("the run does not come to an end; some rank polls for what never comes");
+    stop_all("the run does not come to an end; some rank polls for what never comes");
     return;
   }
   --switches_left_;
@@ -212,7 +212,7 @@ bool Scheduler::advance_time() {
   return true;
 }
 
-void Scheduler::give_up(const std::string& why) {
+void Scheduler::stop_all(const std::string& why) {
   verdict_ = Error(passed_on::kHang, why + ": " + describe_waits());
   for (std::size_t fiber = 0; fiber < fibers_.size(); ++fiber) {
     if (fibers_[fiber]->state != State::kEnded) kill(fibers_[fiber]->owner);

@@ -103,7 +103,7 @@ class Scheduler {
   void run_next();
   void fire_timers();
   bool advance_time();
-  void give_up(const std::string& why);
+  void stop_all(const std::string& why);
   std::string describe_waits() const;
 
   FiberChooser chooser_;

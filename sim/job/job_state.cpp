@@ -111,7 +111,7 @@ StateDict leaves(JobData& job, const JobPolicy& policy, const Basis& basis,
   return state;
 }
 
-void tell_streams(JobData& job) {
+void gather_streams(JobData& job) {
   for (auto& module : job.modules) {
     if (!module.dp_cp) continue;
     const auto all = module.dp_cp->all_gather(wire_of(module.streams.host));
@@ -124,7 +124,7 @@ void tell_streams(JobData& job) {
 StateDict saved_state(JobData& job, const JobGroups& given, const SaveParts& parts) {
   if (parts.optimizer) require_tellable(job.config.checkpoint.keys, job.all_modules);
   const Basis basis = agreed_basis(job, GroupCaller::kSave, given, nullptr);
-  tell_streams(job);
+  gather_streams(job);
   StateDict state = job.policy.saved(leaves(job, job.policy, basis, parts));
   for (auto& leaf : state.tensors) leaf.data = job.policy.storage(leaf.data, job.moved);
   return state;

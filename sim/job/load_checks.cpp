@@ -72,7 +72,7 @@ std::optional<std::string> require_own(const CommonState& stored, std::span<cons
          "'";
 }
 
-std::optional<std::string> told_of_engine(const CommonState& stored, const JobConfig& config) {
+std::optional<std::string> engine_note(const CommonState& stored, const JobConfig& config) {
   const std::string& engine = stored.identity.engine;
   if (engine == config.identity.engine) return std::nullopt;
   return "the checkpoint was written by '" + engine + "', and this is '" + config.identity.engine +

@@ -19,7 +19,7 @@ std::optional<std::string> require_own(const CommonState& stored, std::span<cons
                                        const JobConfig& config);
 /// Returns a note if another version of the engine wrote the checkpoint; it is accepted
 /// nevertheless.
-std::optional<std::string> told_of_engine(const CommonState& stored, const JobConfig& config);
+std::optional<std::string> engine_note(const CommonState& stored, const JobConfig& config);
 /// Refuses a module that only the checkpoint or only the job has. If the load's options list the
 /// module, adds a note about it instead.
 void require_modules(std::span<const ModuleConfig> stored, std::span<const ModuleConfig> own,

@@ -226,7 +226,7 @@ LoadRequest load_request(JobData& job, const Stored& stored, const JobGroups& gi
     if (const auto adopted = require_own(common, job.all_modules, job.config)) {
       request.notes.push_back(*adopted);
     }
-    if (const auto engine = told_of_engine(common, job.config)) request.notes.push_back(*engine);
+    if (const auto engine = engine_note(common, job.config)) request.notes.push_back(*engine);
     require_modules(common.modules, job.all_modules, job.config.load, request.notes);
     require_one_sharding(*stored.common, common);
     if (!common.is_one_model() && stored.catalog != nullptr) {

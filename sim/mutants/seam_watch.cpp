@@ -48,7 +48,7 @@ using InRerun = Seam<&Policies::job, &JobPolicy::rerun, Member>;
 using AllSeams = std::tuple<
     // saves
     InSave<&SaveSeams::plan, &PlanSeams::describe>, InSave<&SaveSeams::plan, &PlanSeams::cover>,
-    InSave<&SaveSeams::plan, &PlanSeams::elect>, InSave<&SaveSeams::plan, &PlanSeams::heard>,
+    InSave<&SaveSeams::plan, &PlanSeams::elect>, InSave<&SaveSeams::plan, &PlanSeams::gathered>,
     InSave<&SaveSeams::prepare>, InSave<&SaveSeams::commit>, InSave<&SaveSeams::retention>,
     InSave<&SaveSeams::cache, &CacheSeams::claims>, InSave<&SaveSeams::cache, &CacheSeams::fits>,
     InSave<&SaveSeams::cache, &CacheSeams::unplanned>,

@@ -9,11 +9,11 @@
 namespace reprise::sim {
 namespace {
 
-constexpr std::size_t kHeard = 2;  ///< ranks that are heard
+constexpr std::size_t kGathered = 2;  ///< ranks whose offers count
 
 template <class Each, class Take>
 Each of_first_ranks(Each each, Take take) {
-  for (std::size_t r = kHeard; r < each.size(); ++r) take(each[r], each.front());
+  for (std::size_t r = kGathered; r < each.size(); ++r) take(each[r], each.front());
   return each;
 }
 
@@ -27,10 +27,10 @@ const Registration kAgreedByTwoCommon({
     "agreed-by-two/common",
     "The save checks that the common state is the same on the first two ranks only. A rank "
     "whose common state differs goes unnoticed.",
-    "PlanSeams::heard",
+    "PlanSeams::gathered",
     "3 ranks, and a common state that differs on the last one",
     {judged::kVerdictDisagreement},
-    [](Policies& policies) { policies.save.plan.heard = asked<one_common>; },
+    [](Policies& policies) { policies.save.plan.gathered = asked<one_common>; },
 });
 
 std::vector<CacheClaim> one_memory(std::vector<CacheClaim> claims) {
@@ -72,7 +72,7 @@ const Registration kAgreedByTwoKeptStructure({
 /// Takes what later ranks say of their groups for what it should be.
 void groups_of_first_ranks(std::span<const GroupIdeas> ideas) {
   std::vector<GroupIdeas> taken(ideas.begin(), ideas.end());
-  for (std::size_t r = kHeard; r < taken.size(); ++r) {
+  for (std::size_t r = kGathered; r < taken.size(); ++r) {
     for (GroupClaim& claim : taken[r].claims) claim.group = claim.laid_out;
   }
   judge_groups(taken);

@@ -44,7 +44,7 @@ class AliasSource final : public ContentSource {
       }
     };
   }
-  void settle() override {}
+  void drain() override {}
 
  private:
   NoCopyYet host_;
@@ -81,7 +81,7 @@ BatchOrder write_first(BatchWork work) {
   return {[] {},
           [work = std::move(work)] {
             work.write();
-            work.settle();
+            work.drain();
           }};
 }
 

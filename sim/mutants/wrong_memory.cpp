@@ -23,7 +23,7 @@ class CloneSource final : public ContentSource {
       clones_.emplace_back(static_cast<std::size_t>(elements) * width_of(i));
       if (elements > 0) leaves->fill(i, 0, elements, clones_.back());
     }
-    leaves->settle();
+    leaves->drain();
   }
 
   void fill(std::size_t item, std::int64_t begin, std::int64_t /*end*/,
@@ -32,7 +32,7 @@ class CloneSource final : public ContentSource {
         static_cast<std::ptrdiff_t>(begin) * static_cast<std::ptrdiff_t>(width_of(item));
     std::copy_n(clones_[item].begin() + from, out.size(), out.begin());
   }
-  void settle() override {}
+  void drain() override {}
 
  private:
   /// Returns the number of bytes of an element.
@@ -100,7 +100,7 @@ std::unique_ptr<ContentSource> tensor_for_nothing(Device& device, std::vector<Le
     whole.data = made(bytes);
     const auto elements = leaf_source(device, {{&whole, whole.pieces.data()}});
     elements->fill(0, 0, kElements, {made(bytes), bytes});
-    elements->settle();
+    elements->drain();
   }
   return leaf_source(device, std::move(origins));
 }

@@ -3,7 +3,7 @@
 
 #include "core/base/hash.hpp"
 #include "core/ports/observed_ports.hpp"
-#include "sim/world/rank_life.hpp"
+#include "sim/world/rank_context.hpp"
 
 namespace reprise::sim {
 
@@ -13,7 +13,7 @@ namespace reprise::sim {
 class RankStore final : public ObservedStore {
  public:
   /// All ranks of a world share `store` and `resources`.
-  RankStore(RankLife& life, Store& store, StoreResources& resources)
+  RankStore(RankContext& life, Store& store, StoreResources& resources)
       : ObservedStore(store), life_(life), resources_(resources) {}
 
  private:
@@ -32,7 +32,7 @@ class RankStore final : public ObservedStore {
     rest();
   }
 
-  RankLife& life_;
+  RankContext& life_;
   StoreResources& resources_;
 };
 

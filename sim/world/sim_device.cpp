@@ -21,7 +21,7 @@ void fill(const StridedView& target, const Dims& extents, std::size_t element_by
 
 }  // namespace
 
-SimDevice::SimDevice(RankLife& life, std::string name, Bus& bus)
+SimDevice::SimDevice(RankContext& life, std::string name, Bus& bus)
     : life_(life), name_(std::move(name)), bus_(bus) {}
 
 DeviceEvent SimDevice::enqueue(std::string_view kind, Resource& direction,

@@ -9,7 +9,7 @@
 
 #include "core/base/bytes.hpp"
 #include "reprise/device.hpp"
-#include "sim/world/rank_life.hpp"
+#include "sim/world/rank_context.hpp"
 
 namespace reprise::sim {
 
@@ -28,7 +28,7 @@ class SimDevice final : public Device {
   static constexpr std::byte kUnscattered{0xB5};
 
   /// Ranks with the same device share its `bus`.
-  SimDevice(RankLife& life, std::string name, Bus& bus);
+  SimDevice(RankContext& life, std::string name, Bus& bus);
 
   std::string name() const override { return name_; }
   DeviceEvent gather(std::span<const GatherCopy> copies) override;
@@ -60,7 +60,7 @@ class SimDevice final : public Device {
   DeviceEvent enqueue(std::string_view kind, Resource& direction, std::vector<Copy> copies);
   bool is_own(const std::byte* address) const;
 
-  RankLife& life_;
+  RankContext& life_;
   std::string name_;
   Bus& bus_;
   std::list<Bytes> own_;

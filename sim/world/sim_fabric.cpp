@@ -22,7 +22,7 @@ constexpr std::byte kOverwritten{0xC5};
 
 class SimCommunicator final : public Communicator {
  public:
-  SimCommunicator(RankLife& life, SimNetwork& network, std::shared_ptr<Channel> channel,
+  SimCommunicator(RankContext& life, SimNetwork& network, std::shared_ptr<Channel> channel,
                   SimDevice* device)
       : life_(life), network_(network), channel_(std::move(channel)), device_(device) {}
 
@@ -80,7 +80,7 @@ class SimCommunicator final : public Communicator {
     return network_.meet(life_, *channel_, call, mine);
   }
 
-  RankLife& life_;
+  RankContext& life_;
   SimNetwork& network_;
   std::shared_ptr<Channel> channel_;
   SimDevice* device_;

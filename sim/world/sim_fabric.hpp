@@ -12,7 +12,7 @@ namespace reprise::sim {
 class SimFabric final : public Fabric {
  public:
   /// If there is a `device`, communicators gather in its memory, too.
-  SimFabric(RankLife& life, SimNetwork& network, std::int32_t world_size,
+  SimFabric(RankContext& life, SimNetwork& network, std::int32_t world_size,
             SimDevice* device = nullptr)
       : life_(life), network_(network), world_size_(world_size), device_(device) {}
 
@@ -22,7 +22,7 @@ class SimFabric final : public Fabric {
   std::shared_ptr<Communicator> communicator(const Group& group) override;
 
  private:
-  RankLife& life_;
+  RankContext& life_;
   SimNetwork& network_;
   std::int32_t world_size_;
   SimDevice* device_;

@@ -40,7 +40,7 @@ std::shared_ptr<Channel> SimNetwork::channel(const Group& group, GlobalRank memb
   return channels[occurrence];
 }
 
-std::vector<Bytes> SimNetwork::meet(RankLife& life, Channel& channel, const CollectiveCall& call,
+std::vector<Bytes> SimNetwork::meet(RankContext& life, Channel& channel, const CollectiveCall& call,
                                     ByteSpan mine) {
   const auto member = channel.group.rank_of(life.rank());
   CHECK(member.has_value(), life.rank(), channel.group);
@@ -88,7 +88,7 @@ Rendezvous& SimNetwork::join(Channel& channel, GroupRank member, std::uint64_t s
   return met;
 }
 
-void SimNetwork::wait_for_all(RankLife& life, Channel& channel, std::uint64_t sequence) {
+void SimNetwork::wait_for_all(RankContext& life, Channel& channel, std::uint64_t sequence) {
   std::optional<std::uint64_t> deadline;
   if (deadline_after_ns_) deadline = scheduler_.now_ns() + *deadline_after_ns_;
   while (!channel.complete(sequence)) {
@@ -111,7 +111,7 @@ void SimNetwork::wait_for_all(RankLife& life, Channel& channel, std::uint64_t se
 
 /// Waits until the rank's link has carried its part of the call. As in a ring, the bytes of the
 /// other members come in, and those of the rank go out once, at the same time.
-void SimNetwork::carry(RankLife& life, const Rendezvous& met, ByteSpan mine) {
+void SimNetwork::carry(RankContext& life, const Rendezvous& met, ByteSpan mine) {
   if (met.parts.size() == 1) return;
   std::uint64_t all = 0;
   for (const auto& part : met.parts) all += part->size();

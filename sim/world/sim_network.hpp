@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "sim/world/collective.hpp"
-#include "sim/world/rank_life.hpp"
+#include "sim/world/rank_context.hpp"
 
 namespace reprise::sim {
 
@@ -28,7 +28,7 @@ class SimNetwork {
   /// Makes one collective call for the rank of `life`: contributes `mine` and returns the bytes of
   /// all members in group order. Throws COLLECTIVE_MISMATCH, PEER_FAILED, DEADLINE, or the error
   /// that broke the channel earlier.
-  std::vector<Bytes> meet(RankLife& life, Channel& channel, const CollectiveCall& call,
+  std::vector<Bytes> meet(RankContext& life, Channel& channel, const CollectiveCall& call,
                           ByteSpan mine);
 
   /// Records that a rank died or failed with `why`. Peers that wait for that rank get PEER_FAILED.
@@ -37,8 +37,8 @@ class SimNetwork {
  private:
   Rendezvous& join(Channel& channel, GroupRank member, std::uint64_t sequence,
                    const CollectiveCall& call, ByteSpan mine);
-  void wait_for_all(RankLife& life, Channel& channel, std::uint64_t sequence);
-  void carry(RankLife& life, const Rendezvous& met, ByteSpan mine);
+  void wait_for_all(RankContext& life, Channel& channel, std::uint64_t sequence);
+  void carry(RankContext& life, const Rendezvous& met, ByteSpan mine);
   void break_if_member_gone(Channel& channel, std::uint64_t sequence);
   void break_channel(Channel& channel, const Error& why);
 

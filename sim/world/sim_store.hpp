@@ -48,7 +48,7 @@ class SimStore final : public Store {
   /// Advances time by more than the term of a lease.
   void pass_term() { leases_.pass_term(); }
   /// Makes all later listings show the current names.
-  void settle() { changes_.clear(); }
+  void show_current_names() { changes_.clear(); }
 
   StoreCapabilities capabilities() const override { return capabilities_; }
   std::unique_ptr<ReadFile> open(const std::string& path) override;

@@ -16,7 +16,7 @@ struct TaskState {
 
 class SimTask final : public Task {
  public:
-  SimTask(RankLife& life, std::shared_ptr<TaskState> state)
+  SimTask(RankContext& life, std::shared_ptr<TaskState> state)
       : life_(life), state_(std::move(state)) {}
   ~SimTask() override { finish(); }
   SimTask(const SimTask&) = delete;
@@ -43,7 +43,7 @@ class SimTask final : public Task {
     }
   }
 
-  RankLife& life_;
+  RankContext& life_;
   std::shared_ptr<TaskState> state_;
 };
 

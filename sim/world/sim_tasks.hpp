@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "reprise/ports.hpp"
-#include "sim/world/rank_life.hpp"
+#include "sim/world/rank_context.hpp"
 
 namespace reprise::sim {
 
@@ -16,11 +16,11 @@ enum class Background : std::uint8_t {
 
 class SimTasks final : public Tasks {
  public:
-  SimTasks(RankLife& life, Background background) : life_(life), background_(background) {}
+  SimTasks(RankContext& life, Background background) : life_(life), background_(background) {}
   std::unique_ptr<Task> start(std::function<void()> work) override;
 
  private:
-  RankLife& life_;
+  RankContext& life_;
   Background background_;
 };
 

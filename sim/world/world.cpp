@@ -8,7 +8,7 @@
 #include "sim/fibers/event_log.hpp"
 #include "sim/fibers/scheduler.hpp"
 #include "sim/fibers/sim_clock.hpp"
-#include "sim/world/rank_life.hpp"
+#include "sim/world/rank_context.hpp"
 #include "sim/world/rank_store.hpp"
 #include "sim/world/sim_device.hpp"
 #include "sim/world/sim_fabric.hpp"
@@ -21,7 +21,7 @@ namespace {
 /// Records the trace events of a rank.
 class SimTrace final : public Trace {
  public:
-  explicit SimTrace(RankLife& life) : life_(life) {}
+  explicit SimTrace(RankContext& life) : life_(life) {}
 
   void event(const TraceEvent& event) override {
     life_.note(event.phase, event.detail,
@@ -37,7 +37,7 @@ class SimTrace final : public Trace {
   const std::vector<TraceRecord>& records() const { return records_; }
 
  private:
-  RankLife& life_;
+  RankContext& life_;
   std::vector<TraceRecord> records_;
 };
 
@@ -80,7 +80,7 @@ struct RankSeat {
         ports{store, fabric, device,
               tasks, trace,  options.device_fabric ? &between_devices : nullptr} {}
 
-  RankLife life;
+  RankContext life;
   RankStore store;
   SimFabric fabric;
   SimDevice device;

@@ -175,59 +175,58 @@ TEST(ReferenceRun, what_the_one_before_does_later_does_not_change_it) {
 
 TEST(ReferenceRuns, tells_starts_apart_and_counts_a_loads_choice_only_after_one) {
   ReferenceRuns book;
-  const auto plain = book.reference(modules_config({"a"}));
+  const auto plain = book.get(modules_config({"a"}));
   sim::JobConfig other = modules_config({"a"});
   other.load.optimizer = false;
-  EXPECT_EQ(book.reference(other), plain) << "a fresh job loads nothing";
+  EXPECT_EQ(book.get(other), plain) << "a fresh job loads nothing";
   const ReferenceStart start{plain, Step{2}};
-  const auto turned_so = book.reference(other, start);
+  const auto turned_so = book.get(other, start);
   EXPECT_NE(turned_so, plain);
-  EXPECT_EQ(book.reference(other, start), turned_so);
-  EXPECT_NE(book.reference(other, {plain, Step{3}}), turned_so);
-  EXPECT_NE(book.reference(modules_config({"a"}), start), turned_so) << "another choice";
-  EXPECT_NE(book.reference(other, {turned_so, Step{2}}), turned_so);
+  EXPECT_EQ(book.get(other, start), turned_so);
+  EXPECT_NE(book.get(other, {plain, Step{3}}), turned_so);
+  EXPECT_NE(book.get(modules_config({"a"}), start), turned_so) << "another choice";
+  EXPECT_NE(book.get(other, {turned_so, Step{2}}), turned_so);
 }
 
 TEST(ReferenceRuns, tells_modules_apart_but_not_where_they_stand) {
   ReferenceRuns book;
-  const auto reference = book.reference(modules_config({"a", "b"}));
+  const auto reference = book.get(modules_config({"a", "b"}));
   sim::JobConfig elsewhere = modules_config({"a", "b"});
   elsewhere.makeup.modules[0].layout = sim::parse_layout("tp2 dp2");
   elsewhere.makeup.modules[0].ranks = {};
   elsewhere.makeup.modules[1].ranks = {{4}};
-  EXPECT_EQ(book.reference(elsewhere), reference);
-  EXPECT_NE(book.reference(modules_config({"a", "c"})), reference);
-  EXPECT_NE(book.reference(modules_config({"a"})), reference);
+  EXPECT_EQ(book.get(elsewhere), reference);
+  EXPECT_NE(book.get(modules_config({"a", "c"})), reference);
+  EXPECT_NE(book.get(modules_config({"a"})), reference);
   sim::JobConfig frozen = modules_config({"a", "b"});
   frozen.makeup.modules[0].frozen = true;
-  EXPECT_NE(book.reference(frozen), reference);
+  EXPECT_NE(book.get(frozen), reference);
   sim::JobConfig scaled = modules_config({"a", "b"});
   scaled.makeup.modules[1].loss_scale.scale = 2;
-  EXPECT_NE(book.reference(scaled), reference);
+  EXPECT_NE(book.get(scaled), reference);
   sim::JobConfig clipped = modules_config({"a", "b"});
   clipped.training.clip_grad = 1;
-  EXPECT_NE(book.reference(clipped), reference);
+  EXPECT_NE(book.get(clipped), reference);
 }
 
 TEST(ReferenceRuns, has_one_reference_run_for_all_jobs_that_train_alike) {
   ReferenceRuns book;
-  const auto reference = book.reference(config());
+  const auto reference = book.get(config());
   sim::JobConfig other = config();
   other.makeup.layout = sim::parse_layout("tp2 dp2");
   other.identity.run = "another";
-  EXPECT_EQ(book.reference(other), reference);
-  EXPECT_NE(book.reference(config(8)), reference);
+  EXPECT_EQ(book.get(other), reference);
+  EXPECT_NE(book.get(config(8)), reference);
   sim::JobConfig schedule = config();
   schedule.training.schedule.max_lr *= 2;
-  EXPECT_NE(book.reference(schedule), reference);
-  EXPECT_EQ(book.reference(config()), reference) << "still known";
+  EXPECT_NE(book.get(schedule), reference);
+  EXPECT_EQ(book.get(config()), reference) << "still known";
 }
 
 TEST(ReferenceRuns, forgets_the_reference_run_that_was_not_asked_for_for_the_longest_time) {
   ReferenceRuns book;
-  const std::weak_ptr<ReferenceRun> first = book.reference(config(0));
-  for (std::size_t seed = 1; seed <= ReferenceRuns::kReferencesKept; ++seed)
-    book.reference(config(seed));
+  const std::weak_ptr<ReferenceRun> first = book.get(config(0));
+  for (std::size_t seed = 1; seed <= ReferenceRuns::kReferencesKept; ++seed) book.get(config(seed));
   EXPECT_TRUE(first.expired());
 }
 
@@ -237,13 +236,13 @@ TEST(ReferenceRuns, answers_threads_alike_and_trains_once_for_all) {
   std::vector<std::thread> threads;
   for (std::size_t i = 0; i < states.size(); ++i) {
     threads.emplace_back([&, i] {
-      for (std::int64_t step = 1; step <= 4; ++step) book.reference(config())->record(Step{step});
-      states[i] = book.reference(config())->state(Step{4});
+      for (std::int64_t step = 1; step <= 4; ++step) book.get(config())->record(Step{step});
+      states[i] = book.get(config())->state(Step{4});
     });
   }
   for (auto& thread : threads) thread.join();
   for (const auto& state : states) EXPECT_EQ(state, states[0]);
-  EXPECT_EQ(book.reference(config())->steps_trained(), 4);
+  EXPECT_EQ(book.get(config())->steps_trained(), 4);
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 #include "driver/judges/verdict.hpp"
 #include "driver/lanes/lane.hpp"
 #include "driver/lanes/life_faults.hpp"
-#include "driver/lanes/rank_program.hpp"
+#include "driver/lanes/rank_main.hpp"
 #include "driver/lanes/sim_lane.hpp"
 #include "driver/record/past.hpp"
 #include "driver/runs/run.hpp"
@@ -51,25 +51,25 @@ class Rig {
     options.seed = life;
     options.world_size = plan.world_size();
     sim::FaultBook faults(faults_of(plan, past_).specs);
-    LifeRecord life = run_in_world(options, store_, [&](const RankSeat& seat, RankRecord& own) {
-      return run_rank({.scenario = scenario_,
-                       .life = life,
-                       .past = past_,
-                       .policies = policies,
-                       .references = *references_,
-                       .ports = seat.ports,
-                       .faults = faults,
-                       .powers = seat.powers,
-                       .interference = &interference},
-                      own);
+    LifeRecord record = run_in_world(options, store_, [&](const RankSeat& seat, RankRecord& own) {
+      return rank_main({.scenario = scenario_,
+                        .life = life,
+                        .past = past_,
+                        .policies = policies,
+                        .references = *references_,
+                        .ports = seat.ports,
+                        .faults = faults,
+                        .powers = seat.powers,
+                        .interference = &interference},
+                       own);
     });
-    life.layout = to_string(plan.layout);
-    keep_members(plan, life);
-    return life;
+    record.layout = to_string(plan.layout);
+    keep_members(plan, record);
+    return record;
   }
   /// Judges the store after a life. The next life continues from that store.
-  void end(std::size_t life, LifeRecord& life, const sim::Policies& policies = {}) {
-    end_life(scenario_, life, store_, policies, life, past_);
+  void end(std::size_t life, LifeRecord& record, const sim::Policies& policies = {}) {
+    end_life(scenario_, life, store_, policies, record, past_);
   }
   std::vector<LifeRecord> run_all(const sim::Policies& policies = {}) {
     std::vector<LifeRecord> lives;

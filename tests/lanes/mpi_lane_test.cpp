@@ -14,10 +14,10 @@
 #include <thread>
 
 #include "driver/lanes/process_table.hpp"
-#include "driver/lanes/ranks_program.hpp"
+#include "driver/lanes/reprise_ranks.hpp"
 #include "driver/language/scenario_writer.hpp"
 #include "driver/random/generator.hpp"
-#include "driver/ranks/rank_start.hpp"
+#include "driver/ranks/rank_guard.hpp"
 #include "driver/record/build_info.hpp"
 #include "driver/runs/determinism.hpp"
 #include "driver/runs/run.hpp"
@@ -155,7 +155,7 @@ TEST_F(MpiLane, a_rank_killed_during_mpi_start_ends_the_launch__3_ranks) {
   }
 }
 
-TEST(RankStart, gives_up_on_ended_or_missing_peers_but_not_too_early) {
+TEST(RankGuard, gives_up_on_ended_or_missing_peers_but_not_too_early) {
   using std::chrono::milliseconds;
   const TemporaryDirectory directory;
   RankLiveness own(directory.path(), {0});
@@ -173,7 +173,7 @@ TEST(RankStart, gives_up_on_ended_or_missing_peers_but_not_too_early) {
   while (!own.has_begun({1})) std::this_thread::yield();
   const StartLimits limits{.begun = milliseconds(100), .through = milliseconds(200)};
   const auto reason = [&](std::int32_t world, int since) {
-    const auto error = why_give_up(own, {0}, world, milliseconds(since), limits);
+    const auto error = why_end(own, {0}, world, milliseconds(since), limits);
     return error ? std::string(error->what()) : "";
   };
   EXPECT_EQ(reason(3, 100), "");

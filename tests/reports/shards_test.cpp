@@ -51,7 +51,7 @@ TEST(Shards, are_refused_by_the_gate_until_they_are_merged) {
   EXPECT_EQ(shard.verdict, Verdict::kPass);
   const auto reasons = [](const Report& report) {
     std::string all;
-    for (const auto& refusal : weigh(report)) all += refusal.reason + "\n";
+    for (const auto& refusal : check_evidence(report)) all += refusal.reason + "\n";
     return all;
   };
   const std::string only = "scenarios: only shard 1 of 2 was run\n";

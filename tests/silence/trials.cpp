@@ -26,7 +26,7 @@ struct Program {
 constexpr std::array kPrograms = {
     Program{"test_driver",
             "ContentJudge.*:CrashModels.a_planned_power*:LearningRates.*:LifeJudge.*:"
-            "ProcessLane.*:RankProgram.*:RngJudge.*:Run.damage_of*:StoreJudge.*:StoredVerbs.*:"
+            "ProcessLane.*:RankMain.*:RngJudge.*:Run.damage_of*:StoreJudge.*:StoredVerbs.*:"
             "UnendedSave.*:Verdict*"},
     Program{"test_driver_canaries", "*EachRuling*"},
     Program{"test_driver_exhaust", "PairTallyTest.*"},

@@ -221,13 +221,13 @@ struct CudaDevice::State {
     try {
       require_patience();
       flush(Caller::kAny);
-      with_patience([this] { return settled(last_event) && dropped_copies_ended(); });
+      with_patience([this] { return copied(last_event) && dropped_copies_ended(); });
     } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): another error is reported
     }
   }
 
   /// Finishes the batches that are done, oldest first. True if no copy up to `event` is pending.
-  bool settled(std::uint64_t event) {
+  bool copied(std::uint64_t event) {
     while (!queued.empty() && queued.front().first_event <= event) {
       if (!queued.front().copies->done()) return false;
       queued.front().copies->finish();
@@ -257,7 +257,7 @@ struct CudaDevice::State {
     with_patience([this, event] {
       const std::scoped_lock lock(mutex);
       require_patience();
-      return settled(event) && dropped_copies_ended();
+      return copied(event) && dropped_copies_ended();
     });
     require_trusted();
   }

@@ -120,7 +120,7 @@ std::shared_ptr<NcclLink> NcclFabric::own_part(const Group& group,
   if (all == Part::kNoRoom) {
     if (!link) return nullptr;
     CallDeadline deadline = link->deadline([&] { return making(group); });
-    link->settle_memory(deadline);
+    link->await_memory(deadline);
     links_->remove(link);
     return nullptr;
   }

@@ -68,7 +68,7 @@ void NcclLink::require_members(const CallDeadline& deadline) const {
 
 // Waits until NCCL has queued its work, possibly in a thread of its own. Until then, nothing else
 // may be queued on the stream.
-void NcclLink::settle(CallDeadline& deadline) {
+void NcclLink::await_queued(CallDeadline& deadline) {
   deadline.until([&] {
     require_members(deadline);
     return state(deadline) != ncclInProgress;
@@ -82,7 +82,7 @@ void NcclLink::connect(const ncclUniqueId& id, CallDeadline& deadline) {
   config.minCTAs = 1;
   config.maxCTAs = kProcessorsMost;
   check(ncclCommInitRankConfig(&comm_, group_.size(), id, rank().value, &config), deadline);
-  settle(deadline);
+  await_queued(deadline);
 }
 
 void NcclLink::allocate() {
@@ -96,7 +96,7 @@ void NcclLink::allocate() {
   fill_bytes(memory_->stream.ref(), memory_->device.data(), std::byte{0}, size);
 }
 
-void NcclLink::settle_memory(CallDeadline& deadline) {
+void NcclLink::await_memory(CallDeadline& deadline) {
   const CudaScope scope(setting_.device);
   memory_->done.record(memory_->stream.ref());
   deadline.until([this] { return memory_->done.done(); });
@@ -115,7 +115,7 @@ void NcclLink::run(ByteRange up, std::uint64_t down, const Start& start, CallDea
   CHECK(up.fits(memory_->host.size()) && down <= memory_->host.size(), up.offset, up.size, down);
   copy_bytes(stream, host + up.offset, device + up.offset, up.size);
   check(start(device, comm_, static_cast<cudaStream_t>(stream.handle)), deadline);
-  settle(deadline);
+  await_queued(deadline);
   copy_bytes(stream, device, host, down);
   memory_->done.record(stream);
   deadline.until([&] {
@@ -129,10 +129,10 @@ void NcclLink::run(ByteRange up, std::uint64_t down, const Start& start, CallDea
 }
 
 // ncclCommDestroy blocks, but it waits for no other rank. All ranks have already taken part in
-// ncclCommFinalize, and settle() waited until that was done.
+// ncclCommFinalize, and await_queued() waited until that was done.
 void NcclLink::close(CallDeadline& deadline) {
   check(ncclCommFinalize(comm_), deadline);
-  settle(deadline);
+  await_queued(deadline);
   check(ncclCommDestroy(std::exchange(comm_, nullptr)), deadline);
   memory_.reset();
 }

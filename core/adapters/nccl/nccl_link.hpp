@@ -54,7 +54,7 @@ class NcclLink {
   /// calls: an allocation beside the job may fail on one member, and the others would wait for it.
   void allocate();
   /// Waits until what allocate() queued is done, so that the memory may be freed.
-  void settle_memory(CallDeadline& deadline);
+  void await_memory(CallDeadline& deadline);
   /// Returns the pinned memory, of which `bytes` bytes are used.
   MutableByteSpan staging(std::uint64_t bytes) const;
   /// Returns the device memory to which run() copies.
@@ -88,7 +88,7 @@ class NcclLink {
   void check(ncclResult_t result, const CallDeadline& deadline) const;
   bool member_has_failed() const;
   void require_members(const CallDeadline& deadline) const;
-  void settle(CallDeadline& deadline);
+  void await_queued(CallDeadline& deadline);
   ncclResult_t state(const CallDeadline& deadline) const;
 
   Setting setting_;

@@ -106,11 +106,11 @@ class Gathering {
     }
     Session session{.key = new_key(), .addresses = {}};
     for (const auto& [rank, address] : addresses_) session.addresses.push_back(address);
-    tell({.refused = {}, .session = session});
+    answer({.refused = {}, .session = session});
     return session;
   }
 
-  void tell(const Answer& answer) {
+  void answer(const Answer& answer) {
     const std::string text = encode(answer);
     for (const auto& [rank, socket] : waiting_) send_text(socket, FrameKind::kAnswer, text);
   }
@@ -171,7 +171,7 @@ Session gather(const Hello& own, Reception& reception, const Patience& patience)
   try {
     return gathering.run(patience);
   } catch (const std::exception& caught) {
-    gathering.tell({.refused = error_from(caught), .session = {}});
+    gathering.answer({.refused = error_from(caught), .session = {}});
     throw;
   }
 }
@@ -195,7 +195,7 @@ Socket try_connect(const HostPort& place, Instant end) {
   return {};
 }
 
-Answer hear(const Socket& socket, const std::string& where, const Patience& patience) {
+Answer receive_answer(const Socket& socket, const std::string& where, const Patience& patience) {
   FrameReader reader;
   for (;;) {
     switch (reader.read(socket)) {
@@ -228,7 +228,7 @@ Answer join(const Hello& own, const std::string& where, const Patience& patience
     const Socket socket = try_connect(place, patience.end());
     if (socket.is_open()) {
       send_text(socket, FrameKind::kJoin, encode(own));
-      return hear(socket, where, patience);
+      return receive_answer(socket, where, patience);
     }
     if (!patience.pause()) throw Error(Code::kDeadline, "rank 0 does not listen at " + where);
   }

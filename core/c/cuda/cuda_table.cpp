@@ -21,7 +21,7 @@ struct Served {
 
 Device& device_of(void* served) { return *static_cast<Served*>(served)->device; }
 
-void tell(FailureSink* failure, const std::exception& caught) noexcept {
+void report(FailureSink* failure, const std::exception& caught) noexcept {
   try {
     const Error error = error_from(caught);
     failure->tell(failure, static_cast<std::uint32_t>(error.code()), error.message().c_str());
@@ -37,7 +37,7 @@ bool served(FailureSink* failure, const Call& call) noexcept {
     call();
     return true;
   } catch (const std::exception& caught) {
-    tell(failure, caught);
+    report(failure, caught);
     return false;
   }
 }

@@ -57,7 +57,7 @@ bool make_row_major(const Dims& shape, Bytes& elements) {
 }
 
 /// Rewrites a call `_frombuffer(buffer, dtype, shape, order)` as a call of `_reconstruct`.
-void settle_buffer(Object& object) {
+void normalize_buffer(Object& object) {
   if (!is(object, "numpy._core.numeric", "_frombuffer") || object.args.size() != 4) return;
   Value* buffer = &object.args[0];
   if (auto* array = buffer->as<Object>()) {  // only a bytearray is accepted, not other objects
@@ -130,14 +130,14 @@ bool numpy_accepts(const Object& object) {
   return state == nullptr || state->items.size() != kStateParts || array_fits(*state);
 }
 
-std::string settled_numpy_module(std::string module) {
+std::string normal_numpy_module(std::string module) {
   constexpr std::string_view kOld = "numpy.core.";
   if (module.starts_with(kOld)) module.replace(0, kOld.size(), "numpy._core.");
   return module;
 }
 
-void settle_numpy_array(Object& object) {
-  settle_buffer(object);
+void normalize_numpy_array(Object& object) {
+  normalize_buffer(object);
   if (!is(object, "numpy._core.multiarray", "_reconstruct") || object.state.size() != 1) return;
   auto* state = object.state[0].as<Tuple>();
   if (state == nullptr || state->items.size() != kStateParts) return;

@@ -18,10 +18,10 @@ bool numpy_accepts(const Object& object);
 
 /// Rewrites an array in the form shown above. Leaves all other objects unchanged, including arrays
 /// that numpy would not have written.
-void settle_numpy_array(Object& object);
+void normalize_numpy_array(Object& object);
 
 /// Returns NumPy 2's name for a module: "numpy._core..." for "numpy.core...". NumPy has accepted
 /// both names since version 1.26.
-std::string settled_numpy_module(std::string module);
+std::string normal_numpy_module(std::string module);
 
 }  // namespace reprise

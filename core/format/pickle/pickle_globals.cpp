@@ -122,7 +122,7 @@ bool Globals::calls_nothing(NodeId callee) const {
 }
 
 void Globals::check_unused(NodeId target) {
-  if (!graph_.settled(target)) return;
+  if (!graph_.frozen(target)) return;
   not_interpreted(Code::kTornFile,
                   "a value that a call, a state or a key has already used is changed later: " +
                       std::string(name_of(graph_.kind(target))));
@@ -156,7 +156,7 @@ NodeId Globals::instance(NodeId callee, NodeId args, bool called) {
       check_args(callee, *rule, shape, args, called);
     }
   }
-  graph_.settle(args);
+  graph_.freeze(args);
   const bool hashable = rule == nullptr || hashes(graph_, *hash_rule(*rule, args), kNoNode);
   const NodeId made =
       graph_.add_instance({.called = called, .type = callee, .args = args}, hashable);
@@ -210,7 +210,7 @@ void Globals::check_called(NodeId callee) {
     input_.fail(Code::kRefusedName,
                 std::string(name_of(graph_.kind(callee))) + " is called; only listed names may be");
   }
-  graph_.settle(callee);
+  graph_.freeze(callee);
   not_interpreted(Code::kUnsupported, "it calls what another call returned");
 }
 
@@ -279,7 +279,7 @@ void Globals::build(NodeId target, NodeId state) {
     }
     if (fit == Fit::kUnread) misuse(instance.type, "given this state");
   }
-  graph_.settle(state);
+  graph_.freeze(state);
   instance.state = state;
   const NameRule* rule = rule_of_type(target);
   if (rule != nullptr && rule->hash == Hash::kOfIndex) {

@@ -115,14 +115,14 @@ NodeId Graph::add_instance(const Instance& instance, bool hashable) {
       Node{.kind = Kind::kInstance, .hashable = hashable, .low = index_of(instances_.size() - 1)});
 }
 
-void Graph::settle(NodeId node) {
+void Graph::freeze(NodeId node) {
   if (kind(node) < Kind::kTuple) return;  // such a node has no parts and never changes
-  to_settle_.push_back(node);
-  while (!to_settle_.empty()) {
-    const NodeId next = to_settle_.back();
-    to_settle_.pop_back();
-    if (nodes_[next].settled) continue;
-    nodes_[next].settled = true;
+  to_freeze_.push_back(node);
+  while (!to_freeze_.empty()) {
+    const NodeId next = to_freeze_.back();
+    to_freeze_.pop_back();
+    if (nodes_[next].frozen) continue;
+    nodes_[next].frozen = true;
     open_parts(next);
   }
 }
@@ -130,7 +130,7 @@ void Graph::settle(NodeId node) {
 void Graph::open_parts(NodeId node) {
   const auto open = [this](NodeId part) {
     const bool has_parts = part != kNoNode && kind(part) >= Kind::kTuple;
-    if (has_parts && !nodes_[part].settled) to_settle_.push_back(part);
+    if (has_parts && !nodes_[part].frozen) to_freeze_.push_back(part);
   };
   switch (kind(node)) {
     case Kind::kTuple:

@@ -42,7 +42,7 @@ struct Node {
   /// For kTuple: the kind of all its items, or kTuple if the kinds are mixed.
   Kind of_all = Kind::kTuple;
   bool hashable = true;  ///< false if Python does not accept it as a key or in a set
-  bool settled = false;  ///< true if frozen by Graph::settle
+  bool frozen = false;   ///< true if frozen by Graph::freeze
   std::uint32_t low = 0;
   std::uint64_t high = 0;
 };
@@ -112,8 +112,8 @@ class Graph {
   /// Marks `node` and everything that it contains as no longer changeable. Called for arguments,
   /// states and keys: Python may copy them when it reads them, and a later change in the pickle
   /// does not reach the copy.
-  void settle(NodeId node);
-  bool settled(NodeId id) const { return nodes_[id].settled; }
+  void freeze(NodeId node);
+  bool frozen(NodeId id) const { return nodes_[id].frozen; }
 
   /// Calls visit(NodeId) for each item of the chain.
   template <class Visit>
@@ -141,7 +141,7 @@ class Graph {
 
  private:
   NodeId add(Node node);
-  /// Queues the parts of `node` for settle().
+  /// Queues the parts of `node` for freeze().
   void open_parts(NodeId node);
 
   ByteSpan input_;
@@ -151,7 +151,7 @@ class Graph {
   std::vector<std::uint32_t> items_;
   std::vector<GlobalName> names_;
   std::vector<Instance> instances_;
-  std::vector<NodeId> to_settle_;  ///< used during settle(), otherwise empty
+  std::vector<NodeId> to_freeze_;  ///< used during freeze(), otherwise empty
 };
 
 template <class Visit>

@@ -73,10 +73,10 @@ class PickleMachine {
   void get(std::size_t index);
   /// Returns the stack entry right below `items`: the container to which the opcode adds `items`.
   NodeId below(std::span<const NodeId> items);
-  /// Calls Graph::settle for every `step`-th item, beginning with the first. Use step 2 for the
-  /// alternating keys and values of a dict, to settle only the keys; use step 1 for the items of a
+  /// Calls Graph::freeze for every `step`-th item, beginning with the first. Use step 2 for the
+  /// alternating keys and values of a dict, to freeze only the keys; use step 1 for the items of a
   /// set.
-  void settle_keys(std::span<const NodeId> items, std::size_t step);
+  void freeze_keys(std::span<const NodeId> items, std::size_t step);
   void append(NodeId target, std::span<const NodeId> items);
   void set_items(NodeId target, std::span<const NodeId> items);
   void add_items(NodeId target, std::span<const NodeId> items);
@@ -270,7 +270,7 @@ void PickleMachine::container(std::byte code) {
     case '\x91': {
       const auto items = marked();
       globals_.check_parts(items);
-      settle_keys(items, 1);
+      freeze_keys(items, 1);
       const NodeId set = graph_.add(Kind::kFrozenSet);
       graph_.extend(set, items);
       drop(items);
@@ -440,13 +440,13 @@ NodeId PickleMachine::below(std::span<const NodeId> items) {
   return stack_[size - 1];
 }
 
-void PickleMachine::settle_keys(std::span<const NodeId> items, std::size_t step) {
+void PickleMachine::freeze_keys(std::span<const NodeId> items, std::size_t step) {
   for (std::size_t i = 0; i < items.size(); i += step) {
     if (!graph_.hashable(items[i])) {
       input_.fail(Code::kTornFile, "a mutable value is a dict key or an item of a set: " +
                                        std::string(name_of(graph_.kind(items[i]))) + "; garbled");
     }
-    graph_.settle(items[i]);
+    graph_.freeze(items[i]);
   }
 }
 
@@ -462,7 +462,7 @@ void PickleMachine::set_items(NodeId target, std::span<const NodeId> items) {
     input_.fail(Code::kTornFile, "a dict gets a key without a value: garbled");
   }
   globals_.check_parts(items);
-  settle_keys(items, 2);
+  freeze_keys(items, 2);
   globals_.check_unused(target);
   if (graph_.kind(target) == Kind::kDict) return graph_.extend(target, items);
   globals_.extend_dict(target, items);
@@ -473,7 +473,7 @@ void PickleMachine::add_items(NodeId target, std::span<const NodeId> items) {
     input_.fail(Code::kTornFile, "ADDITEMS to something that is not a set: garbled");
   }
   globals_.check_parts(items);
-  settle_keys(items, 1);
+  freeze_keys(items, 1);
   globals_.check_unused(target);
   graph_.extend(target, items);
 }

@@ -191,7 +191,7 @@ std::string ValueReader::text(NodeId node) {
 
 Name ValueReader::name(NodeId node) {
   const pickle::GlobalName& global = graph_.global(node);
-  return {settled_numpy_module(std::string(global.module)), std::string(global.name)};
+  return {normal_numpy_module(std::string(global.module)), std::string(global.name)};
 }
 
 Value ValueReader::read_name(NodeId node) {
@@ -235,7 +235,7 @@ Value ValueReader::read_instance(NodeId node) {
   }
   object.list_items = read_chain(instance.list_items);
   object.dict_items = read_pairs(instance.dict_items);
-  settle_numpy_array(object);
+  normalize_numpy_array(object);
   if (!numpy_accepts(object)) {
     throw pickle::error_at(where_, 0, Code::kTornFile,
                            "a numpy array whose bytes do not fit its type and shape: garbled");

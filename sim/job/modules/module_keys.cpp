@@ -90,7 +90,7 @@ std::optional<KeyForm> stored_form(const Catalog& catalog) {
   if (seen.bare.empty()) return KeyForm::kPrefixed;
   throw Error(Code::kUnsupported,
               "the checkpoint has keys of modules in two forms, prefixed " + seen.prefixed +
-                  " and bare " + told_key(seen.bare) +
+                  " and bare " + readable_key(seen.bare) +
                   ": it was put together from two, or written by a job that prefixed some; save it "
                   "again in one form",
               {.key = seen.bare});

@@ -35,11 +35,11 @@ bool ErrorInjector::reproduced(bool really, RerunState state) {
   if (pending_ == RerunDiagnosis::kNone) return really;
   if (state == RerunState::kRerunningInPlace) {
     const bool transient = pending_ == RerunDiagnosis::kTransientError;
-    if (transient) settle();
+    if (transient) clear();
     return !transient;
   }
   const bool correct = pending_ == RerunDiagnosis::kCorrectResult;
-  settle();
+  clear();
   return correct;
 }
 

@@ -30,7 +30,7 @@ class ErrorInjector {
   bool reproduced(bool really, RerunState state);
 
   /// Ends the iteration and clears the pending error.
-  void settle() { pending_ = RerunDiagnosis::kNone; }
+  void clear() { pending_ = RerunDiagnosis::kNone; }
 
   /// Encodes {error_injection_rate, error_injection_type, injected_error_type}.
   Value encode() const;

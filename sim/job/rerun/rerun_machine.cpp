@@ -295,7 +295,7 @@ RunEnd RerunMachine::end_run(RerunVotes world) {
   if (state_ != RerunState::kNotRunningYet) return end;
   fault_ = {};
   results_.clear();
-  setup_.injector.settle();
+  setup_.injector.clear();
   return end;
 }
 
@@ -316,7 +316,7 @@ void RerunMachine::drop() {
   }
   state_ = RerunState::kNotRunningYet;
   fault_ = {};
-  setup_.injector.settle();
+  setup_.injector.clear();
 }
 
 // --- checkpoints --------------------------------------------------------------------------------

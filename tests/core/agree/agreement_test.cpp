@@ -24,14 +24,14 @@ using ::testing::HasSubstr;
 Bytes message_of(const Contribution& contribution) {
   Bytes sent;
   ToldCommunicator group([&](const Bytes& mine) { return sent = mine; });
-  hear(group, contribution);
+  gather_contributions(group, contribution);
   return sent;
 }
 
 std::string refusal_of(const Bytes& message) {
   ToldCommunicator group([&](const Bytes&) { return message; });
-  const auto error = error_of([&] { hear(group, {to_bytes("mine"), {}}); });
-  return error ? error->what() : "heard";
+  const auto error = error_of([&] { gather_contributions(group, {to_bytes("mine"), {}}); });
+  return error ? error->what() : "gathered";
 }
 
 TEST(Agreement, bytes_and_errors_arrive_as_they_were) {
@@ -39,17 +39,17 @@ TEST(Agreement, bytes_and_errors_arrive_as_they_were) {
                      {.rank = GlobalRank{9}, .key = "w", .file = "f", .offset = 12});
   const Bytes message = message_of({{}, failed});
   ToldCommunicator group([&](const Bytes&) { return Bytes(message); });
-  const auto heard = hear(group, {to_bytes("mine"), {}});
-  ASSERT_EQ(heard.size(), 2U);
-  EXPECT_FALSE(heard[0].error);
-  EXPECT_EQ(heard[0].bytes, to_bytes("mine"));
-  ASSERT_TRUE(heard[1].error);
-  EXPECT_EQ(heard[1].error->code(), Code::kNoSpace);
-  EXPECT_EQ(heard[1].error->message(), "the disk is full");
-  EXPECT_EQ(heard[1].error->place().key, "w");
-  EXPECT_EQ(heard[1].error->place().file, "f");
-  EXPECT_EQ(heard[1].error->place().offset, 12U);
-  EXPECT_EQ(heard[1].error->place().rank, GlobalRank{9});
+  const auto gathered = gather_contributions(group, {to_bytes("mine"), {}});
+  ASSERT_EQ(gathered.size(), 2U);
+  EXPECT_FALSE(gathered[0].error);
+  EXPECT_EQ(gathered[0].bytes, to_bytes("mine"));
+  ASSERT_TRUE(gathered[1].error);
+  EXPECT_EQ(gathered[1].error->code(), Code::kNoSpace);
+  EXPECT_EQ(gathered[1].error->message(), "the disk is full");
+  EXPECT_EQ(gathered[1].error->place().key, "w");
+  EXPECT_EQ(gathered[1].error->place().file, "f");
+  EXPECT_EQ(gathered[1].error->place().offset, 12U);
+  EXPECT_EQ(gathered[1].error->place().rank, GlobalRank{9});
 }
 
 TEST(Agreement, an_error_about_a_peer_counts_only_if_no_rank_knows_the_cause) {

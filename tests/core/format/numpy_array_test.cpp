@@ -41,7 +41,7 @@ TEST(NumpyArray, is_one_value_however_it_was_written) {
        {from_buffer(elements, "C"), from_buffer(array, "C"),
         from_buffer(to_bytes("\1\4\2\5\3\6"), "F"), reconstructed("\1\2\3\4\5\6", false),
         reconstructed("\1\4\2\5\3\6", true)}) {
-    settle_numpy_array(written);
+    normalize_numpy_array(written);
     EXPECT_EQ(Value(written), expected) << to_string(Value(written));
   }
 }
@@ -49,13 +49,13 @@ TEST(NumpyArray, is_one_value_however_it_was_written) {
 TEST(NumpyArray, of_8_dimensions_is_settled_and_of_9_left_alone) {
   Tuple shape{{1, 1, 1, 1, 1, 1, 2, 3}};
   Object eight = reconstructed("\1\4\2\5\3\6", true, shape);
-  settle_numpy_array(eight);
+  normalize_numpy_array(eight);
   EXPECT_EQ(Value(eight), Value(reconstructed("\1\2\3\4\5\6", false, shape)))
       << to_string(Value(eight));
   shape.items.insert(shape.items.begin(), Value(1));
   const Object nine = reconstructed("\1\4\2\5\3\6", true, shape);
   Object settled = nine;
-  settle_numpy_array(settled);
+  normalize_numpy_array(settled);
   EXPECT_EQ(Value(settled), Value(nine)) << to_string(Value(settled));
 }
 
@@ -72,7 +72,7 @@ TEST(NumpyArray, that_numpy_would_not_have_written_stays_as_it_is) {
         from_buffer(Object{{"builtins", "bytes"}, Object::How::kCall, {elements}, {}, {}, {}}, "C"),
         reconstructed("\1\2\3\4\5", true), reconstructed("", true)}) {
     Object settled = odd;
-    settle_numpy_array(settled);
+    normalize_numpy_array(settled);
     EXPECT_EQ(Value(settled), Value(odd)) << to_string(Value(odd));
   }
 }

@@ -138,12 +138,13 @@ TEST(ModuleKey, of_an_optimizer_part_includes_its_name_in_the_state_dict) {
   EXPECT_EQ(name_in_state_dict(kType, 2), "_mimo_param_state_sharding_type.2");
   for (const auto form : {kPrefixed, kBare}) {
     const std::string key = module_part_key(form, "a", 1, kGroups);
-    EXPECT_EQ(told_key(key), key + " (_mimo_param_groups.1 of module a)");
-    EXPECT_EQ(told_key(key + "/shard_0_1"), key + "/shard_0_1 (_mimo_param_groups.1 of module a)");
+    EXPECT_EQ(readable_key(key), key + " (_mimo_param_groups.1 of module a)");
+    EXPECT_EQ(readable_key(key + "/shard_0_1"),
+              key + "/shard_0_1 (_mimo_param_groups.1 of module a)");
   }
   for (const char* other : {"decoder.w", "mimo.a.decoder.w", "mimo.a.rng_state/shard_0.0_1.1",
                             "mimo.a.optimizer.distributed.dp_group_idx_0.grad_scaler/shard_0_1"}) {
-    EXPECT_EQ(told_key(other), other);
+    EXPECT_EQ(readable_key(other), other);
   }
 }
 

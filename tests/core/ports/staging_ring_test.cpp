@@ -106,7 +106,7 @@ Bytes passed(StagingRing& ring, const std::vector<std::size_t>& sizes) {
         });
     at += sizes[i];
   }
-  ring.settle();
+  ring.drain();
   return target;
 }
 
@@ -136,7 +136,7 @@ TEST(StagingRing, waits_only_for_copies_from_the_part_that_it_gives_again) {
   EXPECT_EQ(device.waited, std::vector<std::uint64_t>{1});
   take(2, false);
   EXPECT_EQ(device.waited, (std::vector<std::uint64_t>{1, 2}));
-  ring.settle();
+  ring.drain();
   EXPECT_EQ(device.waited, (std::vector<std::uint64_t>{1, 2, 3, 4}));
   EXPECT_EQ(device.published, 1);
 }
@@ -211,11 +211,11 @@ TEST(StagingRing, reports_a_failed_read_in_its_turn_and_uses_nothing_after_it) {
           ring.scatter({&copy, 1});
         });
   }
-  EXPECT_THROW(ring.settle(), Error);
+  EXPECT_THROW(ring.drain(), Error);
   EXPECT_EQ(used, std::vector<int>{0});
   EXPECT_EQ(read, 4) << "reads into staging must be over";
   EXPECT_EQ(device.waited, std::vector<std::uint64_t>{1});
-  EXPECT_NO_THROW(ring.settle());
+  EXPECT_NO_THROW(ring.drain());
 }
 
 TEST(StagingRing, waits_for_its_reads_before_it_goes) {

@@ -42,7 +42,7 @@ class LateTasks final : public Tasks {
   };
 };
 
-/// Provides elements that depend on item and position. The elements arrive only when settle() is
+/// Provides elements that depend on item and position. The elements arrive only when drain() is
 /// called.
 class Elements final : public ContentSource {
  public:
@@ -67,7 +67,7 @@ class Elements final : public ContentSource {
     std::fill(out.begin(), out.end(), std::byte{0xBD});
     pending_.push_back({item, static_cast<std::size_t>(begin) * width, out});
   }
-  void settle() override {
+  void drain() override {
     for (const auto& [item, begin, out] : pending_) {
       std::copy_n(contents_[item].begin() + static_cast<std::ptrdiff_t>(begin), out.size(),
                   out.begin());
@@ -238,7 +238,7 @@ TEST(ImageWriter, a_failure_in_the_background_is_never_lost) {
   }
 }
 
-/// A source whose n-th fill or n-th settle fails.
+/// A source whose n-th fill or n-th drain fails.
 class FailingElements final : public ContentSource {
  public:
   FailingElements(const std::vector<ImageItem>& items, int fills, int settles)
@@ -249,9 +249,9 @@ class FailingElements final : public ContentSource {
     inner_.fill(item, begin, end, out);
     ++under_way;
   }
-  void settle() override {
+  void drain() override {
     if (settles_-- == 0) throw Error(Code::kIo, "the device is gone");
-    inner_.settle();  // writes to the destination, which must still exist
+    inner_.drain();  // writes to the destination, which must still exist
     under_way = 0;
   }
 
@@ -290,12 +290,12 @@ class CopyingElements final : public ContentSource {
     inner.fill(item, begin, end, out);
   }
   std::function<void()> start() override {
-    return [this] { settle(); };
+    return [this] { drain(); };
   }
-  void settle() override {
+  void drain() override {
     ++waits;
     if (fails) throw Error(Code::kIo, "the device is gone");
-    inner.settle();
+    inner.drain();
   }
 
   Elements inner;

@@ -28,7 +28,7 @@ constexpr std::array kRows = {
     Row{"rank_judge", judged::kTrajectoryDivergence, "layout-for-wrong-group",
         "placements/bucket-instances"},
     Row{"protocol_trace", judged::kProtocol, "store-shown-before-content", "store/content-first"},
-    Row{"rank_program", judged::kProtocol, "rerun-inplace-checkpoint/unguarded", "rerun/transient"},
+    Row{"rank_main", judged::kProtocol, "rerun-inplace-checkpoint/unguarded", "rerun/transient"},
     Row{"restart_loop", judged::kRestartLoop, "rerun-restart-loop", "rerun/guard"},
     Row{"rng_judge", judged::kRngDrift, "rerun-precedence-swapped", "rerun/spike-beats-fault"},
     Row{"rng_judge", judged::kRngStreamCollapse, "own-metadata-of-first-rank",

@@ -34,7 +34,7 @@ ProgramTry ended_at_its_deadline(bool progressing) {
 }
 
 TEST(SecondTry, PassesAfterATryThatWasOnlySlow) {
-  const auto result = settle_second_try(ended_at_its_deadline(true), result_of(Verdict::kPass));
+  const auto result = with_second_try(ended_at_its_deadline(true), result_of(Verdict::kPass));
   EXPECT_EQ(result.verdict, Verdict::kPass);
   EXPECT_EQ(result.diagnosis, "passed on its second try");
   ASSERT_EQ(result.earlier_tries.size(), 1U);
@@ -44,7 +44,7 @@ TEST(SecondTry, PassesAfterATryThatWasOnlySlow) {
 }
 
 TEST(SecondTry, IsInconclusiveAfterATryThatMayHaveHung) {
-  const auto result = settle_second_try(ended_at_its_deadline(false), result_of(Verdict::kPass));
+  const auto result = with_second_try(ended_at_its_deadline(false), result_of(Verdict::kPass));
   EXPECT_EQ(result.verdict, Verdict::kInconclusive);
   EXPECT_EQ(result.code, "HANG");
   EXPECT_EQ(
@@ -57,8 +57,8 @@ TEST(SecondTry, IsInconclusiveAfterATryThatMayHaveHung) {
 
 TEST(SecondTry, ShowsTheSecondIfItDoesNotPassEither) {
   for (const bool progressing : {false, true}) {
-    const auto result = settle_second_try(ended_at_its_deadline(progressing),
-                                          result_of(Verdict::kFail, "LOST_OBJECT", "lost"));
+    const auto result = with_second_try(ended_at_its_deadline(progressing),
+                                        result_of(Verdict::kFail, "LOST_OBJECT", "lost"));
     EXPECT_EQ(result.verdict, Verdict::kFail);
     EXPECT_EQ(result.code, "LOST_OBJECT");
     EXPECT_EQ(result.earlier_tries.size(), 1U);

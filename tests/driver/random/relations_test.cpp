@@ -28,7 +28,7 @@ class WrongSource final : public ContentSource {
     if (!wrong_(origins_, item)) return right_->fill(item, begin, end, out);
     std::fill(out.begin(), out.end(), std::byte{0});
   }
-  void settle() override { right_->settle(); }
+  void drain() override { right_->drain(); }
   StagingMemory staging(std::size_t bytes) override { return right_->staging(bytes); }
 
  private:

@@ -306,10 +306,10 @@ TEST(WatchRun, a_pass_is_one_that_the_gate_accepts) {
   report.scenarios[0].name = "watch/train";
   report.planned = 1;
   report.verdict = reports::overall(report);
-  const auto refusals = reports::weigh(report);
+  const auto refusals = reports::check_evidence(report);
   for (const auto& refusal : refusals) ADD_FAILURE() << refusal.subject << ": " << refusal.reason;
   report.scenarios[0].ranks[1].bit_mismatches = 1;
-  EXPECT_FALSE(reports::weigh(report).empty());
+  EXPECT_FALSE(reports::check_evidence(report).empty());
 }
 
 TEST(WatchRun, more_lives_are_killed_and_resumed_in_turn) {

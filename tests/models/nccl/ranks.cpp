@@ -53,7 +53,7 @@ ModelRanks::ModelRanks(std::int32_t size, const Settings& cuda, const NcclSettin
                .is_dead = [this] { return scheduler_.is_dead({process()}); },
                .pause = [this] { pause(); }});
   for (std::int32_t rank = 0; rank < size; ++rank) {
-    lives_.push_back(std::make_unique<sim::RankLife>(scheduler_, log_, GlobalRank{rank}));
+    lives_.push_back(std::make_unique<sim::RankContext>(scheduler_, log_, GlobalRank{rank}));
     ranks_.emplace_back(*this, GlobalRank{rank});
   }
   end_.errors.resize(static_cast<std::size_t>(size));

@@ -82,7 +82,7 @@ class ModelRanks {
   sim::SimClock clock_;
   sim::EventLog log_;
   Watch watch_;
-  std::vector<std::unique_ptr<sim::RankLife>> lives_;
+  std::vector<std::unique_ptr<sim::RankContext>> lives_;
   std::vector<ModelRank> ranks_;
   std::map<std::uint64_t, std::unique_ptr<sim::SimNetwork>> networks_;  ///< by deadline
   std::map<std::uint64_t, int> owners_;  ///< ranks of the threads that they started

@@ -332,7 +332,7 @@ TEST(Gate, where_no_bound_was_declared_peaks_are_not_judged) {
   Report report = sample_report();
   first(report).bound_bytes.reset();
   first(report).peak_bytes.load = 5;
-  EXPECT_TRUE(weigh(report).empty());
+  EXPECT_TRUE(check_evidence(report).empty());
 }
 
 TEST(Gate, a_pass_that_its_ranks_do_not_bear_out) {

@@ -296,7 +296,7 @@ TEST(ErrorInjector, OneRankIsHitByADrawAndTheResultComesOutAsTheKindWants) {
     for (std::int32_t r = 0; r < kRate; ++r) {
       auto& injector = ranks[static_cast<std::size_t>(r)];
       hit += injector.inject({r}) ? 1 : 0;
-      injector.settle();
+      injector.clear();
     }
     EXPECT_EQ(hit, 1);
     hits += hit;

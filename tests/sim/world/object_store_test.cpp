@@ -58,14 +58,14 @@ TEST(ObjectStore, a_list_lags_behind_by_the_seed_and_what_it_misses_is_there) {
   const auto seen = [](std::uint64_t seed) {
     SimStore store("sim:", kObjects, seed);
     put(store, "a", "1");
-    store.settle();
+    store.show_current_names();
     store.remove("a");
     put(store, "b", "2");
     EXPECT_FALSE(store.stat("a"));
     EXPECT_EQ(get(store, "b"), "2");
     std::vector<std::vector<std::string>> lists;
     for (int i = 0; i < 20; ++i) lists.push_back(names(store));
-    store.settle();
+    store.show_current_names();
     EXPECT_THAT(names(store), ElementsAre("b"));
     return lists;
   };
@@ -86,7 +86,7 @@ TEST(ObjectStore, a_tree_with_a_file_hidden_from_a_list_stays_marked) {
     }
     for (int saves = 0; saves < 3; ++saves) {
       if (store.stat(left.path) && is_own(store, left)) discard(store, left.path);
-      store.settle();
+      store.show_current_names();
     }
     EXPECT_FALSE(store.stat(left.path)) << seed;
   }
@@ -180,7 +180,7 @@ class TwoWriters : public testing::Test {
         other(ports, store);
       });
       ended.code = code_of([&] { save(ports, 2, 1, seams); });
-      store.settle();
+      store.show_current_names();
       ended.generation = loaded(ports, "run");
     });
     EXPECT_EQ(result.ranks[0].end, RankEnd::kReturned) << result.ranks[0].message;

@@ -382,7 +382,7 @@ class ProtocolCrash {
   std::vector<std::int64_t> left() {
     SimStore store = fresh();
     run_whole(store, setting_.ranks, program(), setting_.background);
-    store.settle();
+    store.show_current_names();
     std::vector<std::int64_t> steps;
     for (const Generation& there : generations(store, "run")) {
       if (there.committed) steps.push_back(there.step.value);
@@ -435,7 +435,7 @@ class ProtocolCrash {
     SimStore store("sim:", capabilities_of(setting_.kind), ++stores_);
     copy_tree({before_}, {store});
     store.sync_all();
-    store.settle();
+    store.show_current_names();
     return store;
   }
 
@@ -500,9 +500,9 @@ class ProtocolCrash {
   std::string left_of_a_removal(SimStore& store) {
     const bool lags = store.capabilities().lists_lag;
     if (lags) {
-      store.settle();
+      store.show_current_names();
       run_whole(store, setting_.ranks, [](const Ports& ports) { save(ports, {10, 10, 1}); });
-      store.settle();
+      store.show_current_names();
     }
     for (const auto& entry : store.list("run")) {
       if (entry.name.find(kRemovingSuffix) == std::string::npos) continue;

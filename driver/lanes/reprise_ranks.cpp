@@ -1,4 +1,4 @@
-#include "driver/lanes/ranks_program.hpp"
+#include "driver/lanes/reprise_ranks.hpp"
 
 #include <filesystem>
 #include <map>

@@ -1,4 +1,4 @@
-#include "driver/lanes/rank_task.hpp"
+#include "driver/lanes/rank_arguments.hpp"
 
 namespace reprise::driver {
 

@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "driver/lanes/rank_task.hpp"
+#include "driver/lanes/rank_arguments.hpp"
 #include "reprise/types.hpp"
 
 namespace reprise::driver {
@@ -14,6 +14,6 @@ namespace reprise::driver {
 /// passes it; ranks can then watch each other even before MPI starts. If some rank does not finish,
 /// this rank calls _Exit and the function does not return. If a crash is planned for this rank, the
 /// rank first writes its record so far and then kills itself.
-int run_process_rank(const RankTask& task, std::optional<GlobalRank> rank);
+int rank_process_main(const RankArguments& task, std::optional<GlobalRank> rank);
 
 }  // namespace reprise::driver

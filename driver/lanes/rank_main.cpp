@@ -1,4 +1,4 @@
-#include "driver/lanes/rank_program.hpp"
+#include "driver/lanes/rank_main.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -117,14 +117,14 @@ class RankPorts {
  private:
   sim::FaultyPorts faulty_;
   sim::MemoryMeter meter_;
-  HeardTrace watch_;
+  TappedTrace watch_;
   ProtocolTrace protocol_;
   Ports ports_;
 };
 
-class RankProgram {
+class RankMain {
  public:
-  RankProgram(const RankPart& part, RankRecord& record)
+  RankMain(const RankPart& part, RankRecord& record)
       : part_(part),
         scenario_(part.scenario),
         number_(part.life),
@@ -346,7 +346,7 @@ class RankProgram {
                                    .catalog = &offered.catalog,
                                    .release = is_release(offered.location)},
                                   groups_with(plan_.lie));
-      if (lies(plan_.lie)) driver::tell(plan_.lie->about, request.wanted);
+      if (lies(plan_.lie)) apply_lie(plan_.lie->about, request.wanted);
       requested = keys_of(request.wanted);
       rank_ports_.meter().set_own(job_.memory(), request.wanted);
       if (refusal_is_planned()) judge_.asks(request.wanted);
@@ -381,7 +381,7 @@ class RankProgram {
   /// they are wrong.
   sim::JobGroups groups_with(const std::optional<Lie>& lie) const {
     sim::JobGroups groups = job_.given_groups();
-    if (lies(lie)) driver::tell(lie->about, groups);
+    if (lies(lie)) apply_lie(lie->about, groups);
     return groups;
   }
 
@@ -506,7 +506,7 @@ class RankProgram {
     const bool async = plan.async.value_or(scenario_.checkpoint.async);
     SaveOptions options = save_options(plan, async);
     if (lies(plan.lie)) {
-      driver::tell(plan.lie->about, saved);
+      apply_lie(plan.lie->about, saved);
       if (plan.lie->about == LieAbout::kKeep) ++options.keep.emplace(options.keep.value_or(1));
     }
     const Ports& ports = in_flight_.begin(number, job_.iteration(), job_.memory(), saved);
@@ -657,7 +657,7 @@ class RankProgram {
 
 }  // namespace
 
-std::optional<Error> run_rank(const RankPart& part, RankRecord& record) {
+std::optional<Error> rank_main(const RankPart& part, RankRecord& record) {
   record.result.rank = part.ports.fabric.rank().value;
   const LifePlan& plan = part.scenario.lives[part.life];
   if (!plan.has_member(part.ports.fabric.rank().value)) {
@@ -666,7 +666,7 @@ std::optional<Error> run_rank(const RankPart& part, RankRecord& record) {
   }
   record.result.owns = false;  // stays false if the job can't even be created
   try {
-    RankProgram(part, record).run();
+    RankMain(part, record).run();
     record.ending = Ending::kReturned;
     return std::nullopt;
   } catch (const Error& error) {

@@ -1,4 +1,4 @@
-#include "driver/ranks/rank_start.hpp"
+#include "driver/ranks/rank_guard.hpp"
 
 #include <string>
 #include <utility>
@@ -10,8 +10,8 @@ constexpr auto kBarrierPoll = std::chrono::milliseconds(20);
 
 }  // namespace
 
-std::optional<Error> why_give_up(RankLiveness& locks, GlobalRank self, std::int32_t world,
-                                 std::chrono::milliseconds since, const StartLimits& limits) {
+std::optional<Error> why_end(RankLiveness& locks, GlobalRank self, std::int32_t world,
+                             std::chrono::milliseconds since, const StartLimits& limits) {
   for (GlobalRank rank{0}; rank.value < world; ++rank.value) {
     if (rank == self) continue;
     const std::string who = "start of the ranks: rank " + std::to_string(rank.value);
@@ -44,8 +44,10 @@ std::optional<Error> why_leave(RankLiveness& locks, GlobalRank self, std::int32_
   return std::nullopt;
 }
 
-RankGuard::RankGuard(Reason reason, GiveUp give_up)
-    : reason_(std::move(reason)), give_up_(std::move(give_up)), thread_([this] { watch(); }) {}
+RankGuard::RankGuard(Reason reason, EndProcess end_process)
+    : reason_(std::move(reason)),
+      end_process_(std::move(end_process)),
+      thread_([this] { watch(); }) {}
 
 RankGuard::~RankGuard() {
   {
@@ -59,7 +61,7 @@ RankGuard::~RankGuard() {
 void RankGuard::watch() {
   std::unique_lock lock(mutex_);
   while (!ended_.wait_for(lock, kBarrierPoll, [this] { return over_; })) {
-    if (const auto reason = reason_()) give_up_(*reason);
+    if (const auto reason = reason_()) end_process_(*reason);
   }
 }
 
@@ -67,7 +69,7 @@ RankGuard::Reason start_reason(RankLiveness& locks, GlobalRank self, std::int32_
   return [&locks, self, world, begin = std::chrono::steady_clock::now()] {
     const auto since = std::chrono::duration_cast<std::chrono::milliseconds>(
         std::chrono::steady_clock::now() - begin);
-    return why_give_up(locks, self, world, since, {});
+    return why_end(locks, self, world, since, {});
   };
 }
 

@@ -1,7 +1,7 @@
 // Tests what the ranks of a simulated job detect about their own state, such as wrong weights and
 // copies that differ.
 
-#include "driver/lanes/rank_program.hpp"
+#include "driver/lanes/rank_main.hpp"
 
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ reports::ScenarioResult result_of(Rig& rig, const sim::Policies& policies = {}) 
   return judge(rig.scenario(), rig.run_all(policies));
 }
 
-TEST(RankProgram, two_cycles_in_one_process_and_a_third_in_the_next) {
+TEST(RankMain, two_cycles_in_one_process_and_a_third_in_the_next) {
   Rig rig(scenario_of({
       {"tp2 dp2",
        {TrainAction{2}, SaveAction{}, TrainAction{2}, LoadAction{}, TrainAction{1}, SaveAction{},
@@ -35,7 +35,7 @@ TEST(RankProgram, two_cycles_in_one_process_and_a_third_in_the_next) {
   EXPECT_EQ(steps, (std::vector<std::int64_t>{1, 2, 3, 4, 3, 4, 5, 4, 5, 6, 7}));
 }
 
-TEST(RankProgram, the_first_life_is_compared_with_the_uninterrupted_job) {
+TEST(RankMain, the_first_life_is_compared_with_the_uninterrupted_job) {
   Rig rig(scenario_of({{"tp2 dp2", {TrainAction{2}}}}));
   const auto lives = rig.run_all();
   for (const auto& rank : lives[0].ranks) {
@@ -45,7 +45,7 @@ TEST(RankProgram, the_first_life_is_compared_with_the_uninterrupted_job) {
   }
 }
 
-TEST(RankProgram, two_main_copies_are_found_although_the_save_is_refused) {
+TEST(RankMain, two_main_copies_are_found_although_the_save_is_refused) {
   Rig rig(scenario_of({{"tp2 dp2", {TrainAction{1}, SaveAction{}}}}));
   sim::Policies policies;
   sim::mutant_named("replica-zero-axis/dp").apply(policies);
@@ -58,7 +58,7 @@ TEST(RankProgram, two_main_copies_are_found_although_the_save_is_refused) {
       << rulings[0];
 }
 
-TEST(RankProgram, a_commit_step_out_of_order_is_found_without_a_crash__dp2) {
+TEST(RankMain, a_commit_step_out_of_order_is_found_without_a_crash__dp2) {
   Rig rig(scenario_of({{"dp2", {TrainAction{1}, SaveAction{}}}}));
   sim::Policies policies;
   sim::mutant_named("tracker-before-payload").apply(policies);
@@ -83,7 +83,7 @@ StateDict with_a_false_replica(StateDict state) {
   return state;
 }
 
-TEST(RankProgram, differing_copies_are_found_although_the_save_keeps_one) {
+TEST(RankMain, differing_copies_are_found_although_the_save_keeps_one) {
   Rig rig(scenario_of({{"tp2 dp2", {TrainAction{1}, SaveAction{}}}}));
   sim::Policies policies;
   policies.job.saved = with_a_false_replica;
@@ -93,7 +93,7 @@ TEST(RankProgram, differing_copies_are_found_although_the_save_keeps_one) {
   EXPECT_EQ(result.code, "FALSE_REPLICA") << result.reason;
 }
 
-TEST(RankProgram, weights_not_refreshed_are_stale_copies_of_their_masters) {
+TEST(RankMain, weights_not_refreshed_are_stale_copies_of_their_masters) {
   Rig rig(scenario_of({{"tp2 dp2", {TrainAction{1}, SaveAction{}}}, {"tp2 dp2", {}}}));
   sim::Policies policies;
   sim::mutant_named("compute-weights-not-installed").apply(policies);
@@ -105,7 +105,7 @@ TEST(RankProgram, weights_not_refreshed_are_stale_copies_of_their_masters) {
 
 /// Overwrites elements of rank 0 with elements that belonged to another rank when the checkpoint
 /// was saved.
-TEST(RankProgram, a_wrong_element_names_the_rank_that_held_it_at_the_save) {
+TEST(RankMain, a_wrong_element_names_the_rank_that_held_it_at_the_save) {
   Rig rig(scenario_of({{"tp2 dp2", {TrainAction{1}, SaveAction{}}}, {"tp3", {}}}));
   const std::string key = "optimizer.state.exp_avg.decoder.layers.0.mlp.linear_fc1.weight";
   std::vector<std::byte> of_rank_2;

@@ -11,7 +11,7 @@
 namespace reprise::driver {
 
 /// Arguments that the driver passes to a rank on its command line.
-struct RankTask {
+struct RankArguments {
   LaneKind lane = LaneKind::kMpi;  ///< kMpi or kGpu
   std::int32_t world = 0;          ///< number of ranks of the launch
   std::string scenario;            ///< path of the scenario file
@@ -23,7 +23,7 @@ struct RankTask {
   bool trace = false;  ///< true if the rank leaves its part of a trace (trace_part.hpp)
 };
 
-/// Name of the file in RankTask::records that describes earlier lives.
+/// Name of the file in RankArguments::records that describes earlier lives.
 inline constexpr const char* kPastFile = "past.json";
 /// Returns the path of the file in which a rank leaves its record.
 std::string record_file(const std::string& records, std::int32_t rank);

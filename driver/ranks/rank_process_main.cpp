@@ -1,4 +1,4 @@
-#include "driver/ranks/process_rank.hpp"
+#include "driver/ranks/rank_process_main.hpp"
 
 #include <unistd.h>
 
@@ -20,9 +20,9 @@
 #include "driver/lanes/lane.hpp"
 #include "driver/lanes/life_faults.hpp"
 #include "driver/lanes/rank_liveness.hpp"
-#include "driver/lanes/rank_program.hpp"
+#include "driver/lanes/rank_main.hpp"
+#include "driver/ranks/rank_guard.hpp"
 #include "driver/ranks/rank_hardware.hpp"
-#include "driver/ranks/rank_start.hpp"
 #include "driver/ranks/rank_trace.hpp"
 #include "driver/yaml/text_file.hpp"
 #include "reprise/error.hpp"
@@ -43,7 +43,7 @@ bool plays_with_time(const std::vector<sim::FaultState>& faults) {
 }
 
 /// Writes a temporary file and renames it, so that a record is either complete or absent.
-void write_record(const RankTask& task, const RankRecord& record) {
+void write_record(const RankArguments& task, const RankRecord& record) {
   const fs::path file = record_file(task.records, record.result.rank);
   const fs::path beside = file.string() + ".tmp";
   std::ofstream out(beside);
@@ -55,7 +55,7 @@ void write_record(const RankTask& task, const RankRecord& record) {
 
 /// Writes a record that contains only this error, and ends the process. This way, the driver finds
 /// a record even if the rank fails before its life begins.
-[[noreturn]] void leave_error(const RankTask& task, GlobalRank rank, const Error& error) {
+[[noreturn]] void leave_error(const RankArguments& task, GlobalRank rank, const Error& error) {
   RankRecord record;
   record.result.rank = rank.value;
   record.ending = error.code() == Code::kInternal ? Ending::kDefect : Ending::kFailed;
@@ -69,7 +69,7 @@ void write_record(const RankTask& task, const RankRecord& record) {
 /// would otherwise wait forever. Works only if the rank knows its number before MPI starts.
 class Entry {
  public:
-  Entry(const RankTask& task, std::optional<GlobalRank> rank) : task_(task) {
+  Entry(const RankArguments& task, std::optional<GlobalRank> rank) : task_(task) {
     if (!rank) return;
     locks_.emplace(task.records, *rank);
     start_.emplace(start_reason(*locks_, *rank, task.world),
@@ -90,7 +90,7 @@ class Entry {
   }
 
  private:
-  const RankTask& task_;
+  const RankArguments& task_;
   std::optional<RankLiveness> locks_;
   std::optional<RankGuard> start_;
 };
@@ -98,7 +98,7 @@ class Entry {
 /// Runs one rank of one launch.
 class ProcessRank {
  public:
-  ProcessRank(const RankTask& task, MpiSession& session, Entry& entry)
+  ProcessRank(const RankArguments& task, MpiSession& session, Entry& entry)
       : task_(task),
         scenario_(scenario_of(task)),
         past_(parse_past(text_of((fs::path(task.records) / kPastFile).string()), scenario_)),
@@ -126,7 +126,7 @@ class ProcessRank {
     if (task_.trace) record_into(ports);
     const LoggedPorts logged(task_.log, {scenario_.name, task_.life, session_.rank()},
                              trace_ ? trace_->ports() : ports, clock_);
-    run_rank(
+    rank_main(
         {.scenario = scenario_,
          .life = task_.life,
          .past = past_,
@@ -148,7 +148,7 @@ class ProcessRank {
   }
 
  private:
-  static Scenario scenario_of(const RankTask& task) {
+  static Scenario scenario_of(const RankArguments& task) {
     Scenario scenario = read_scenario(task.scenario);
     if (task.life < scenario.lives.size()) return scenario;
     throw Error(Code::kUsage, "the scenario has no life " + std::to_string(task.life));
@@ -253,7 +253,7 @@ class ProcessRank {
     return parting_->all_reduce(Reduce::kMin, own)[0] == 1;
   }
 
-  const RankTask& task_;
+  const RankArguments& task_;
   Scenario scenario_;
   Past past_;
   sim::FaultBook faults_;
@@ -277,7 +277,7 @@ class ProcessRank {
 
 }  // namespace
 
-int run_process_rank(const RankTask& task, std::optional<GlobalRank> rank) {
+int rank_process_main(const RankArguments& task, std::optional<GlobalRank> rank) {
   Entry entry(task, rank);
   MpiSession session;
   try {

@@ -12,11 +12,11 @@
 
 namespace reprise::sim {
 
-class RankLife {
+class RankContext {
  public:
   /// Keeps references to all three, which must outlive this object. Without a recorder, nothing is
   /// recorded.
-  RankLife(Scheduler& scheduler, EventLog& log, GlobalRank rank, Recorder* recorder = nullptr)
+  RankContext(Scheduler& scheduler, EventLog& log, GlobalRank rank, Recorder* recorder = nullptr)
       : scheduler_(scheduler), log_(log), recorder_(recorder), rank_(rank) {}
 
   /// Begins a port call: lets other ranks run, then records the call. Throws if this rank is dead

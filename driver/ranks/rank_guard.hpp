@@ -23,8 +23,8 @@ struct StartLimits {
 /// Returns why rank `self` must give up; nothing while all is well. The reasons are: a peer ended
 /// during its start (PEER_FAILED), a peer did not begin in time (DEADLINE), or the whole start
 /// takes too long (DEADLINE). `since` is the time since this rank's start began.
-std::optional<Error> why_give_up(RankLiveness& locks, GlobalRank self, std::int32_t world,
-                                 std::chrono::milliseconds since, const StartLimits& limits);
+std::optional<Error> why_end(RankLiveness& locks, GlobalRank self, std::int32_t world,
+                             std::chrono::milliseconds since, const StartLimits& limits);
 
 /// A peer that has ended is met in the next call that needs it, at the latest after this time. A
 /// rank that still runs then is in a call that does not come back.
@@ -37,13 +37,13 @@ std::optional<Error> why_leave(RankLiveness& locks, GlobalRank self, std::int32_
                                std::chrono::milliseconds noticed_within = kNoticedWithin);
 
 /// While the object lives, its own thread looks again and again if there is a reason to give up.
-/// Then it calls `give_up`, which ends the process.
+/// Then it calls `end_process`, which ends the process.
 class RankGuard {
  public:
   using Reason = std::function<std::optional<Error>()>;
-  using GiveUp = std::function<void(const Error&)>;
+  using EndProcess = std::function<void(const Error&)>;
 
-  RankGuard(Reason reason, GiveUp give_up);
+  RankGuard(Reason reason, EndProcess end_process);
   ~RankGuard();
   RankGuard(const RankGuard&) = delete;
   RankGuard& operator=(const RankGuard&) = delete;
@@ -52,7 +52,7 @@ class RankGuard {
   void watch();
 
   Reason reason_;
-  GiveUp give_up_;
+  EndProcess end_process_;
   std::mutex mutex_;
   std::condition_variable ended_;
   bool over_ = false;

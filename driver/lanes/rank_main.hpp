@@ -14,6 +14,6 @@ namespace reprise::driver {
 /// record while the job runs. Records the error that ends the rank, and also returns it. The
 /// simulation kills a rank by throwing an exception, which this function does not catch. If the
 /// rank is not a member of the job, does nothing.
-std::optional<Error> run_rank(const RankPart& part, RankRecord& record);
+std::optional<Error> rank_main(const RankPart& part, RankRecord& record);
 
 }  // namespace reprise::driver
