@@ -212,8 +212,8 @@
     `, steps ${life.first_step} to ${life.last_step}`;
   const faultText = (fault) => `${fault.kind} on rank ${fault.rank}: ` +
     (fault.fired ? 'fired' : fault.reached ? 'reached, not fired' : fault.armed ? 'armed, not reached' : 'not armed');
-  const course = ({lives, generations = [], faults, failure}) => {
-    const lives = lives.slice(0, livesMax);
+  const course = ({incarnations, generations = [], faults, failure}) => {
+    const lives = incarnations.slice(0, livesMax);
     if (!lives.length) return null;
     const steps = lives.flatMap((life) => [life.first_step, life.last_step]);
     const first = Math.min(...steps);
@@ -239,7 +239,7 @@
         marked && `The red cross is where it went wrong: life ${failure.life}, step ${failure.step}.`,
         used.length && `Checkpoints: ${used.map(([state, sign]) => `${sign} ${state}`).join(', ')}.`,
         faults.length && `Planned faults: ${faults.map(faultText).join('; ')}.`,
-        lives.length > livesMax && `Not drawn: ${lives.length - livesMax} more.`])),
+        incarnations.length > livesMax && `Not drawn: ${incarnations.length - livesMax} more.`])),
     generations.length > 0 && fold(`${counted(generations.length, 'checkpoint')} in the order of their saves`, false,
       table(['step', 'saved by life', 'state', 'loaded by', 'skipped by'], generations.map((one) =>
         [one.step, one.life, one.state, one.loaded_by.join(', '), one.skipped_by.join(', ')])))];
@@ -467,7 +467,7 @@
     el('div', {class: 'worst'}, cards.slice(0, 3).map((card, i) => el('a', {href: `#cause-${i + 1}`, class: card.verdict},
       el('div', {class: 'code'}, titleOf(card)), card.key && el('code', {}, card.key),
       el('div', {class: 'reason'}, card.alike[0].cause),
-      el('div', {class: 'quiet'}, card.fields && clip(card.alike[0].name, 60), alikeText(card)))))];
+      el('div', {class: 'quiet'}, card.fields && card.alike[0].name, alikeText(card)))))];
   const tiles = () => {
     const ran = rows.filter((row) => row[1] !== 'not_run');
     const passed = ran.filter((row) => row[1] === 'pass');

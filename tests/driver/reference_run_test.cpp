@@ -223,7 +223,7 @@ TEST(ReferenceRuns, has_one_reference_run_for_all_jobs_that_train_alike) {
   EXPECT_EQ(book.get(config()), reference) << "still known";
 }
 
-TEST(ReferenceRuns, forgets_the_reference_run_that_was_not_asked_for_for_the_longest_time) {
+TEST(ReferenceRuns, forgets_the_reference_run_that_was_not_used_for_longest) {
   ReferenceRuns book;
   const std::weak_ptr<ReferenceRun> first = book.get(config(0));
   for (std::size_t seed = 1; seed <= ReferenceRuns::kReferencesKept; ++seed) book.get(config(seed));

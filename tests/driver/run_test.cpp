@@ -347,7 +347,7 @@ TEST(Verdict, a_table_of_records) {
          l[1].ranks[1].code = Code::kPeerFailed;
        },
        Verdict::kFail, "PEER_FAILED"},
-      {"an life is missing", [](auto& l) { l.pop_back(); }, Verdict::kInconclusive,
+      {"a life is missing", [](auto& l) { l.pop_back(); }, Verdict::kInconclusive,
        "ORACLE_VACUOUS"},
       {"nothing could be launched", [](auto& l) { l.back().launch_error = "mpirun is not there"; },
        Verdict::kInconclusive, "IO"},

@@ -238,8 +238,8 @@ TEST(ReportReader, says_what_is_wrong) {
        "schema_version: is 1; this program reads 2; run the lane again with this program"},
       {with("/schema_version", "1"), "expected an integer, found the text \"1\""},
       {with("/verdict", "passed"), "verdict: 'passed' is not a verdict"},
-      {with("/scenarios/0/lives/0/outcome", "lost"),
-       "scenarios[0].lives[0].outcome: 'lost' is not an outcome of a life; the outcomes "
+      {with("/scenarios/0/incarnations/0/outcome", "lost"),
+       "scenarios[0].incarnations[0].outcome: 'lost' is not an outcome of a life; the outcomes "
        "are: ran"},
       {with("/lane", "cpu"),
        "lane: 'cpu' is not a lane; the lanes are: files, gpu, mpi, program, sim, watch"},
