@@ -1,5 +1,5 @@
 #pragma once
-// Runs an life that is another program: a framework's own save or load, or a script. The
+// Runs a life that is another program: a framework's own save or load, or a script. The
 // judges know nothing about such a program except the checkpoints that it leaves.
 
 #include <string>

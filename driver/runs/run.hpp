@@ -25,7 +25,7 @@ class TraceFile;
 reports::ScenarioResult run_scenario(const Scenario& scenario, LaneKind lane,
                                      const LaneOptions& options);
 
-/// Runs the lives in order. Stops if an life ends in a way that the scenario does not
+/// Runs the lives in order. Stops if a life ends in a way that the scenario does not
 /// allow. The lane must be able to run the scenario.
 std::vector<LifeRecord> run_lives(const Scenario& scenario, Lane& lane, const LaneOptions& options);
 

@@ -43,7 +43,7 @@ class Rig {
  public:
   explicit Rig(Scenario scenario) : scenario_(std::move(scenario)) {}
 
-  /// Runs an life as the simulated lane does, given the results of the earlier lives.
+  /// Runs a life as the simulated lane does, given the results of the earlier lives.
   LifeRecord run(std::size_t life, const sim::Policies& policies = {},
                  const Interference& interference = {}) {
     const LifePlan& plan = scenario_.lives[life];
