@@ -4,6 +4,9 @@
 #include <array>
 #include <functional>
 
+#include "driver/language/scenario_checkpoint.hpp"
+#include "driver/language/scenario_job.hpp"
+#include "driver/language/scenario_modules.hpp"
 #include "driver/random/outcome_rules.hpp"
 #include "reprise/error.hpp"
 #include "sim/job/model/model.hpp"
@@ -52,12 +55,26 @@ std::uint64_t weight_of(const Action& action) {
   return 2;
 }
 
+/// Returns the number of keys whose values are not the default.
+template <class T>
+std::uint64_t unusual(const Rows<T>& rows, const T& value) {
+  return static_cast<std::uint64_t>(std::count_if(
+      rows.begin(), rows.end(), [&value](const Row<T>& row) { return !row.is_usual(value); }));
+}
+
+/// Returns functions that set defaults: of all keys, then of each.
+template <class T>
+std::vector<std::function<void(T&)>> resets_of(const Rows<T>& rows) {
+  std::vector<std::function<void(T&)>> resets = {[&rows](T& value) {
+    for (const auto& row : rows) row.reset(value);
+  }};
+  for (const auto& row : rows) resets.push_back(row.reset);
+  return resets;
+}
+
 std::uint64_t weight_of(const ModuleConfig& module) {
-  const sim::LossScale usual;
-  std::uint64_t weight = 40 + weight_of(module.layout) + position(kModuleModels, module.model);
-  weight += static_cast<std::uint64_t>(module.optimizer_sharding);
-  weight += (module.frozen ? 2U : 0U) + (module.loss_scale == usual ? 0U : 1U);
-  return weight;
+  return 40 + weight_of(module.layout) + position(kModuleModels, module.model) +
+         static_cast<std::uint64_t>(module.optimizer_sharding) + unusual(module_rows(), module);
 }
 
 std::vector<ModuleConfig> side_by_side_anew(std::vector<ModuleConfig> modules) {
@@ -71,26 +88,16 @@ std::vector<ModuleConfig> in_rank_order(std::vector<ModuleConfig> modules) {
   return modules;
 }
 
-std::uint64_t weight_of(const sim::LoadChoice& choice) {
-  const auto named = choice.adds.size() + choice.drops.size();
-  return named + (choice.optimizer ? 0U : 1U) + (choice.schedule ? 0U : 1U) +
-         (choice.random ? 0U : 1U) + (choice.finetune ? 1U : 0U);
-}
-
 std::uint64_t weight_of(const LifePlan& plan) {
-  std::uint64_t weight = 10 + weight_of(plan.layout) + weight_of(plan.load);
+  std::uint64_t weight = 10 + weight_of(plan.layout) + unusual(load_rows(), plan.load) +
+                         unusual(life_rows(), plan) + unusual(form_rows(), plan);
   weight += static_cast<std::uint64_t>(plan.optimizer_sharding);
   for (const auto& module : plan.modules) weight += weight_of(module);
   weight += plan.modules == side_by_side_anew(plan.modules) ? 0U : 1U;
   weight += plan.modules == in_rank_order(plan.modules) ? 0U : 1U;
-  weight += (plan.plain_first ? 1U : 0U) + (plan.keys != sim::KeyForm::kPrefixed ? 1U : 0U);
-  const LifePlan usual;
-  weight += (plan.rerun == usual.rerun ? 0U : 2U) + (plan.format == usual.format ? 0U : 1U) +
-            (plan.iterators == usual.iterators ? 0U : 1U) +
-            (plan.rerun_template == usual.rerun_template ? 0U : 1U);
   for (const auto& action : plan.actions) weight += weight_of(action);
   for (const auto rank : plan.ranks) weight += static_cast<std::uint64_t>(rank);
-  return weight + (plan.ranks.empty() ? 0 : 1);
+  return weight;
 }
 
 bool fits(const Layout& layout, const std::string& model) {
@@ -112,7 +119,7 @@ bool fits(const LifePlan& plan, const std::string& model) {
                      [](const auto& module) { return fits(module.layout, module.model); });
 }
 
-/// Collects variants of a scenario and drops invalid ones.
+/// Collects variants of a scenario, each once, and drops invalid ones.
 class Variants {
  public:
   explicit Variants(const Scenario& from) : from_(from), weight_(weight_of(from)) {}
@@ -129,7 +136,8 @@ class Variants {
                     [&variant](const auto& plan) { return fits(plan, variant.model); });
     if (!valid || !makes_sense(variant)) return;
     expect_what_must_come(variant);
-    if (weight_of(variant) < weight_) all_.push_back(std::move(variant));
+    const bool known = std::find(all_.begin(), all_.end(), variant) != all_.end();
+    if (!known && weight_of(variant) < weight_) all_.push_back(std::move(variant));
   }
   std::vector<Scenario> take() { return std::move(all_); }
 
@@ -250,8 +258,7 @@ void shrink_modules(const Scenario& from, Variants& variants) {
     const auto change = [&](const std::function<void(ModuleConfig&)>& how) {
       variants.add([&](Scenario& scenario) { change_module(scenario, name, how); });
     };
-    change([](ModuleConfig& module) { module.frozen = false; });
-    change([](ModuleConfig& module) { module.loss_scale = {}; });
+    for (const auto& reset : resets_of(module_rows())) change(reset);
     for (const auto model : kModuleModels) {
       change([model](ModuleConfig& module) {
         module.model = model;
@@ -295,36 +302,34 @@ void shrink_grids(const Scenario& from, Variants& variants) {
   }
 }
 
-/// Tries the defaults of the rerun machine's keys. If the job must exit, a variant with the
-/// machine's default mode fails in another way and is not kept.
-void drop_rerun(Variants& variants) {
-  const auto add = [&variants](auto LifePlan::*key) {
-    variants.add([key](Scenario& scenario) {
-      for (auto& plan : scenario.lives) plan.*key = LifePlan().*key;
-    });
+/// Tries the defaults of the keys of lives, in all lives and in one.
+void reset_lives(const Scenario& from, Variants& variants) {
+  const auto in_each = [&](const auto& reset_in) {
+    for (std::size_t i = 0; i < from.lives.size(); ++i) {
+      variants.add([&](Scenario& scenario) { reset_in(scenario.lives[i]); });
+    }
   };
-  add(&LifePlan::rerun_template);
-  add(&LifePlan::format);
-  add(&LifePlan::iterators);
-  add(&LifePlan::rerun);
+  for (const auto* rows : {&form_rows(), &life_rows()}) {
+    for (const auto& reset : resets_of(*rows)) {
+      variants.add([&](Scenario& scenario) {
+        for (auto& plan : scenario.lives) reset(plan);
+      });
+      in_each(reset);
+    }
+  }
+  for (const auto& reset : resets_of(load_rows())) {
+    in_each([&reset](LifePlan& plan) { reset(plan.load); });
+  }
 }
 
-/// Tries loads that leave nothing out, and the default forms of keys, parameter groups, random
-/// streams and the rerun machine.
-void drop_options(const Scenario& from, Variants& variants) {
-  for (std::size_t i = 0; i < from.lives.size(); ++i) {
-    variants.add([i](Scenario& scenario) { scenario.lives[i].load = {}; });
+/// Tries the defaults of the job's keys and of those of its checkpoints.
+void reset_job(Variants& variants) {
+  for (const auto* rows : {&job_rows(), &optimizer_rows()}) {
+    for (const auto& reset : resets_of(*rows)) variants.add(reset);
   }
-  variants.add([](Scenario& scenario) {
-    for (auto& plan : scenario.lives) plan.plain_first = false;
-  });
-  variants.add([](Scenario& scenario) {
-    for (auto& plan : scenario.lives) plan.keys = sim::KeyForm::kPrefixed;
-  });
-  variants.add([](Scenario& scenario) { scenario.extra_tensor = false; });
-  variants.add([](Scenario& scenario) { scenario.random_by_dp = false; });
-  variants.add([](Scenario& scenario) { scenario.groups_differ_in = sim::GroupField::kWdMult; });
-  drop_rerun(variants);
+  for (const auto& reset : resets_of(checkpoint_rows())) {
+    variants.add([&reset](Scenario& scenario) { reset(scenario.checkpoint); });
+  }
 }
 
 /// Tries simpler layouts: one rank, one axis fewer, or a smaller size.
@@ -383,11 +388,9 @@ void shrink_actions(const Scenario& from, Variants& variants) {
   }
 }
 
-/// Tries the default ranks for each life. Moves faults to rank 0, to the first matching event, and
-/// to the whole phase instead of one step.
+/// Moves faults to rank 0, to the first matching event, and to the whole phase instead of one step.
 void shrink_faults(const Scenario& from, Variants& variants) {
   for (std::size_t i = 0; i < from.lives.size(); ++i) {
-    variants.add([i](Scenario& scenario) { scenario.lives[i].ranks.clear(); });
     for (std::size_t a = 0; a < from.lives[i].actions.size(); ++a) {
       const auto change = [&](const std::function<void(FaultAction&)>& how) {
         variants.add([&how, i, a](Scenario& scenario) {
@@ -421,27 +424,12 @@ void shrink_shardings(const Scenario& from, Variants& variants) {
   variants.add([](Scenario& scenario) {
     for (auto& plan : scenario.lives) set_sharding(kFirst, plan);
   });
-  for (const auto& name : module_names(from)) {
-    variants.add([&](Scenario& scenario) {
-      change_module(scenario, name,
-                    [](ModuleConfig& module) { module.optimizer_sharding = kFirst; });
-    });
-  }
   for (std::size_t i = 0; i < from.lives.size(); ++i) {
     variants.add([i](Scenario& scenario) { set_sharding(kFirst, scenario.lives[i]); });
     if (i == 0) continue;
     variants.add(
         [i](Scenario& scenario) { keep_sharding(scenario.lives[i - 1], scenario.lives[i]); });
   }
-}
-
-/// Makes the job wait for its saves.
-void drop_async(CheckpointPlan& plan) {
-  const CheckpointPlan usual;
-  plan.async = usual.async;
-  plan.late = usual.late;
-  plan.in_flight = usual.in_flight;
-  plan.batch_bytes = plan.staging_bytes = 0;
 }
 
 void shrink_job(Variants& variants) {
@@ -457,37 +445,19 @@ void shrink_job(Variants& variants) {
       }
     });
   }
-  variants.add([](Scenario& scenario) { scenario.shard_dim = 0; });
-  variants.add([](Scenario& scenario) { scenario.checkpoint.strictness = Strictness::kRaiseAll; });
-  variants.add([](Scenario& scenario) { drop_async(scenario.checkpoint); });
-  variants.add([](Scenario& scenario) { scenario.checkpoint.late = false; });
-  variants.add([](Scenario& scenario) { scenario.checkpoint.reads_once = false; });
-  variants.add([](Scenario& scenario) { scenario.checkpoint.in_flight = 1; });
-  variants.add([](Scenario& scenario) { scenario.checkpoint.crash.reset(); });
-  variants.add([](Scenario& scenario) {
-    scenario.checkpoint.batch_bytes = scenario.checkpoint.staging_bytes = 0;
-  });
-  for (const std::int32_t ranks : {0, 1, 2, 3}) {
+  for (const std::int32_t ranks : {1, 2, 3}) {
     variants.add([ranks](Scenario& scenario) { scenario.ranks_per_node = ranks; });
   }
-  variants.add([](Scenario& scenario) { scenario.seed = 1; });
 }
 
 }  // namespace
 
 std::uint64_t weight_of(const Scenario& scenario) {
   std::uint64_t weight = scenario.model.empty() ? 0 : 10 * position(kModelsBySize, scenario.model);
-  weight += (scenario.extra_tensor ? 1U : 0U) + (scenario.random_by_dp ? 1U : 0U);
-  weight += scenario.groups_differ_in != sim::GroupField::kWdMult ? 1U : 0U;
   for (const auto& plan : scenario.lives) weight += weight_of(plan);
-  weight += static_cast<std::uint64_t>(scenario.shard_dim);
-  weight += static_cast<std::uint64_t>(scenario.ranks_per_node);
-  weight += scenario.checkpoint.strictness == Strictness::kRaiseAll ? 0 : 1;
-  const CheckpointPlan& plan = scenario.checkpoint;
-  weight += (plan.async ? 4U : 0U) + (plan.late ? 1U : 0U) + (plan.staging_bytes > 0 ? 1U : 0U) +
-            (plan.reads_once ? 1U : 0U) + (plan.crash ? 1U : 0U);
-  weight += static_cast<std::uint64_t>(plan.in_flight);
-  return weight + (scenario.seed == 1 ? 0 : 1);
+  weight += unusual(job_rows(), scenario) + unusual(optimizer_rows(), scenario) +
+            unusual(checkpoint_rows(), scenario.checkpoint);
+  return weight + static_cast<std::uint64_t>(scenario.ranks_per_node);
 }
 
 std::vector<Scenario> simpler(const Scenario& scenario) {
@@ -496,9 +466,10 @@ std::vector<Scenario> simpler(const Scenario& scenario) {
   shrink_modules(scenario, variants);
   shrink_ranks(scenario, variants);
   shrink_grids(scenario, variants);
-  drop_options(scenario, variants);
+  reset_lives(scenario, variants);
   shrink_layouts(scenario, variants);
   shrink_job(variants);
+  reset_job(variants);
   shrink_shardings(scenario, variants);
   shrink_actions(scenario, variants);
   shrink_faults(scenario, variants);

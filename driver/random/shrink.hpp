@@ -12,8 +12,8 @@ namespace reprise::driver {
 
 /// Returns simpler variants. Those with the largest changes come first: fewer lives, one
 /// model instead of modules, fewer modules, modules side by side, fewer actions and steps, one rank
-/// instead of many, the default order, fully_reshardable, gpt-tiny, seed 1. Each variant is valid,
-/// makes sense, has the right expectation, and has a smaller weight_of().
+/// instead of many, fully_reshardable, gpt-tiny, the default of each key. Each variant is valid,
+/// makes sense, has the right expectation, has a smaller weight_of(), and comes once.
 std::vector<Scenario> simpler(const Scenario& scenario);
 
 /// Returns a measure of the effort to read and to run the scenario.

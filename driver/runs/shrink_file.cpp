@@ -1,9 +1,11 @@
 #include "driver/runs/shrink_file.hpp"
 
 #include <algorithm>
+#include <array>
 #include <functional>
-#include <vector>
+#include <string_view>
 
+#include "driver/language/scenario_expect.hpp"
 #include "driver/random/outcome_rules.hpp"
 #include "driver/random/shrink.hpp"
 #include "driver/record/build_info.hpp"
@@ -43,26 +45,19 @@ bool fails_like(const ScenarioResult& first, const ScenarioResult& now) {
 
 using FailsAlike = std::function<bool(const Scenario&)>;
 
+/// The keys of an expectation that say how the scenario must end.
+constexpr std::array<std::string_view, 4> kEnds = {"refused", "refused_says", "ranks_own",
+                                                   "outcome"};
+
 /// Removes from the expectation what the failure does not need: counts, steps and texts that would
 /// be wrong in a smaller scenario.
 std::size_t simplify_expectation(const FailsAlike& fails_alike, std::size_t tries_max,
                                  Scenario& scenario) {
-  const Expectation usual;
-  const std::vector<std::function<void(Expectation&)>> changes = {
-      [&](Expectation& expect) { expect.elements_least = usual.elements_least; },
-      [&](Expectation& expect) { expect.loaded_step.reset(); },
-      [&](Expectation& expect) { expect.diagnosis.reset(); },
-      [&](Expectation& expect) { expect.replans.reset(); },
-      [&](Expectation& expect) { expect.skipped.reset(); },
-      [&](Expectation& expect) { expect.rates.clear(); },
-      [&](Expectation& expect) { expect.log.clear(); },
-      [&](Expectation& expect) { expect.silent.clear(); },
-      [&](Expectation& expect) { expect.empty_ranks.reset(); },
-  };
   std::size_t tries = 0;
-  for (const auto& change : changes) {
+  for (const auto& row : expect_rows()) {
+    if (std::find(kEnds.begin(), kEnds.end(), row.key) != kEnds.end()) continue;
     Scenario variant = scenario;
-    change(variant.expect);
+    row.reset(variant.expect);
     if (variant == scenario || tries == tries_max) continue;
     ++tries;
     if (fails_alike(variant)) scenario = std::move(variant);

@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "driver/random/outcome_rules.hpp"
 #include "driver/runs/property.hpp"
 #include "driver/runs/run.hpp"
@@ -215,6 +217,36 @@ TEST(Shrink, rerun_keys_are_dropped_unless_they_matter) {
     EXPECT_FALSE(has_plain_iterators(least)) << to_yaml(least);
   }
   EXPECT_GT(shrunk, 3U);
+}
+
+TEST(Shrink, each_key_gets_its_default_unless_it_matters) {
+  const Scenario from = parse_scenario(R"(proves: something
+job:
+  model: gpt-tiny
+  layout: dp2
+  optimizer: {kind: adam, dim: 1}
+  rerun_samples: 3
+  fallback: allowed
+checkpoint: {keep: 2, fall_back: newest_whole, checksums: verified, assume_constant_structure: true}
+steps:
+  - train: 2
+  - save
+  - restart: {layout: dp2, no_load_rng: true, finetune: true}
+expect: {max_delta: 0}
+)",
+                                       "variant.yaml");
+  const auto keeps_two = [](const Scenario& scenario) { return scenario.checkpoint.keep == 2; };
+  const Scenario small = shrink(from, keeps_two).scenario;
+  EXPECT_EQ(small.checkpoint, CheckpointPlan{.keep = 2}) << to_yaml(small);
+  EXPECT_EQ(small.rerun_samples, 0) << to_yaml(small);
+  for (const auto& plan : small.lives) {
+    EXPECT_EQ(plan.fallback, sim::RegistryUse::kForbidden) << to_yaml(small);
+    EXPECT_EQ(plan.load, sim::LoadChoice{}) << to_yaml(small);
+  }
+  const auto variants = simpler(from);
+  for (auto variant = variants.begin(); variant != variants.end(); ++variant) {
+    EXPECT_EQ(std::count(variant, variants.end(), *variant), 1) << to_yaml(*variant);
+  }
 }
 
 TEST(Shrink, a_scenario_that_fails_alone_stays_as_it_is) {
