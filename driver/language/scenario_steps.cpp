@@ -7,7 +7,6 @@
 #include "core/base/print.hpp"
 #include "driver/language/scenario_faults.hpp"
 #include "driver/language/scenario_job.hpp"
-#include "driver/trainers/command_step.hpp"
 #include "reprise/error.hpp"
 
 namespace reprise::driver {

@@ -11,8 +11,7 @@
 #include "driver/language/scenario_modules.hpp"
 #include "driver/language/scenario_steps.hpp"
 #include "driver/language/scenario_writer.hpp"
-#include "driver/trainers/command_step.hpp"
-#include "driver/trainers/program_writer.hpp"
+#include "driver/trainers/program_steps.hpp"
 
 namespace reprise::driver {
 namespace {

@@ -1,12 +1,19 @@
 #pragma once
-// Defines a life that runs a command once, in place of the job. The command may be any program.
+// Defines a life that runs a command once, in place of the job, and its step in a scenario file,
+// `incarnation: {command: ...}`. The command may be any program.
 
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
+namespace YAML {
+class Emitter;
+}  // namespace YAML
+
 namespace reprise::driver {
+
+class YamlMap;
 
 /// The judges see only the checkpoints that the command leaves.
 struct CommandLife {
@@ -19,5 +26,10 @@ struct CommandLife {
 
   friend bool operator==(const CommandLife&, const CommandLife&) = default;
 };
+
+/// Reads the step's map. Throws the USAGE errors of YamlMap.
+CommandLife read_command_life(YamlMap map);
+/// Writes the step in the form that read_command_life reads.
+void put_command_life(YAML::Emitter& out, const CommandLife& life);
 
 }  // namespace reprise::driver

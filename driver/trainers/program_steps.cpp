@@ -6,7 +6,7 @@
 #include <sstream>
 
 #include "core/base/print.hpp"
-#include "driver/trainers/command_step.hpp"
+#include "driver/yaml/rows.hpp"
 #include "reprise/error.hpp"
 
 namespace reprise::driver {
@@ -68,20 +68,102 @@ std::map<std::string, std::int64_t> read_program_layout(YamlMap& map, const Trai
   return layout;
 }
 
-/// Reads the key `options` of the map into the argument `options`. Options that are not listed
-/// under the key keep their values.
-void read_program_options(YamlMap& map, const TrainerFile& trainer,
-                          std::map<std::string, std::string>& options) {
-  if (!map.has("options")) {
-    map.know("options");
-    return;
+void put_texts(YAML::Emitter& out, const std::map<std::string, std::string>& texts) {
+  out << YAML::Flow << YAML::BeginMap;
+  for (const auto& [key, text] : texts) out << YAML::Key << key << YAML::Value << text;
+  out << YAML::EndMap;
+}
+
+/// What a life has of its own. Options that are not listed keep their values.
+Rows<ProgramLife> grid_rows(const TrainerFile& trainer) {
+  const auto read_layout = [&trainer](YamlMap& map, std::string_view key, ProgramLife& life) {
+    if (map.has(key)) life.layout = read_program_layout(map, trainer);
+  };
+  const auto read_options = [&trainer](YamlMap& map, std::string_view key, ProgramLife& life) {
+    if (!map.has(key)) return;
+    YamlMap given = map.map(key);
+    for (const auto& option : trainer.options) {
+      const auto value = given.word(option.name, views_of(option.values));
+      if (value) life.options[option.name] = *value;
+    }
+    given.refuse_unknown();
+  };
+  Rows<ProgramLife> rows = {
+      fixed_row<ProgramLife>("layout", Written::kAlways, read_layout,
+                             [](YAML::Emitter& out, const ProgramLife& life) {
+                               out << YAML::Flow << YAML::BeginMap;
+                               for (const auto& [axis, size] : life.layout) {
+                                 if (size > 1) out << YAML::Key << axis << YAML::Value << size;
+                               }
+                               out << YAML::EndMap;
+                             }),
+      fixed_row<ProgramLife>(
+          "options", Written::kIfUnusual, read_options,
+          [](YAML::Emitter& out, const ProgramLife& life) { put_texts(out, life.options); })};
+  rows.back().is_usual = [](const ProgramLife& life) { return life.options.empty(); };
+  return rows;
+}
+
+Rows<ProgramKill> kill_rows(const TrainerFile& trainer) {
+  return {
+      row("rank", &ProgramKill::rank, Whole{0, trainer.ranks - 1}, Written::kNeeded),
+      row("phase", &ProgramKill::phase, words(views_of(trainer.phases)), Written::kNeeded),
+      row("occurrence", &ProgramKill::occurrence, Whole{1, kProgramCountMax}, Written::kAlways)};
+}
+
+const Rows<ProgramRerun>& rerun_rows() {
+  static const Rows<ProgramRerun> rows = {
+      row("iteration", &ProgramRerun::iteration, Whole{1, kProgramCountMax}, Written::kAlways),
+      row("kind", &ProgramRerun::kind,
+          by_name({ProgramFault::kTransient, ProgramFault::kPersistent, ProgramFault::kCorrect,
+                   ProgramFault::kRejected}),
+          Written::kNeeded),
+      row("rank", &ProgramRerun::rank, Whole{0, kProgramCountMax}),
+  };
+  return rows;
+}
+
+const Rows<ProgramLife>& program_fault_rows() {
+  static const Rows<ProgramLife> rows = {
+      row("rerun", &ProgramLife::rerun, Mapping<ProgramRerun>{rerun_rows()}, Written::kNeeded)};
+  return rows;
+}
+
+std::optional<double> read_loss_within(YamlMap& map, std::string_view key) {
+  const auto within = map.number(key);
+  if (within && !(*within >= 0 && *within < 1)) {
+    map.fail(map.node(key), "needs a relative distance of at least 0 and below 1");
   }
-  YamlMap given = map.map("options");
-  for (const auto& option : trainer.options) {
-    const auto values = views_of(option.values);
-    if (const auto value = given.word(option.name, values)) options[option.name] = *value;
-  }
-  given.refuse_unknown();
+  return within;
+}
+
+std::optional<RulingCode> read_ruling_code(YamlMap& map, std::string_view key) {
+  const auto name = map.text(key);
+  if (!name) return std::nullopt;
+  const auto code = ruling_code_named(*name);
+  if (!code) map.refuse(map.node(key), "has the unknown code " + *name);
+  return code;
+}
+
+const Rows<ProgramExpectation>& program_expect_rows() {
+  using Expect = ProgramExpectation;
+  static const Rows<Expect> rows = {
+      fixed_row<Expect>(
+          "max_delta", Written::kAlways,
+          [](YamlMap& map, std::string_view key, Expect&) {
+            if (map.number(key).value_or(0) == 0) return;
+            map.fail(map.node(key), "needs max_delta 0: anything else is a difference");
+          },
+          [](YAML::Emitter& out, const Expect&) { out << 0; }),
+      row("goes_on", &Expect::goes_on, by_name({GoesOn::kBitwise, GoesOn::kLikeControl}),
+          Written::kAlways),
+      row("loaded_step", &Expect::loaded_step, Whole{0, INT64_MAX}),
+      row("loss_within", &Expect::loss_within, read_loss_within),
+      row("fails", &Expect::fails, read_ruling_code),
+      row("says", &Expect::says, &YamlMap::text),
+      row("unwitnessed", &Expect::unwitnessed, &YamlMap::texts),
+  };
+  return rows;
 }
 
 void require_action(YamlMap& map, const TrainerFile& trainer, std::string_view action,
@@ -101,39 +183,23 @@ std::int64_t count_of(const ProgramLife& life, ProgramDoes does) {
 /// nothing for the load at the start of a life.
 ProgramKill read_kill(YamlMap map, const ProgramPlan& plan, ProgramLife& life) {
   const TrainerFile& trainer = plan.trainer;
-  ProgramKill kill;
-  map.attempt(
-      [&] { kill.phase = map.needed("phase", map.word("phase", views_of(trainer.phases))); });
+  ProgramKill kill{.occurrence = 0};
+  read_rows(map, kill_rows(trainer), kill);
   map.attempt([&] {
-    kill.rank = map.needed("rank", map.integer_in("rank", 0, trainer.ranks - 1));
     const std::int64_t last = trainer.world_of(life.layout) - 1;
-    if (kill.rank > last) {
-      map.fail(map.node("rank"), "needs a rank from 0 to " + std::to_string(last) + ", not " +
-                                     std::to_string(kill.rank));
-    }
+    if (kill.rank <= last) return;
+    map.fail(map.node("rank"), "needs a rank from 0 to " + std::to_string(last) + ", not " +
+                                   std::to_string(kill.rank));
   });
   const bool loads = kill.phase.starts_with("load");
   const bool first_load = loads && plan.lives.size() > 1;
   const ProgramDoes does = loads ? ProgramDoes::kLoad : ProgramDoes::kSave;
-  kill.occurrence = count_of(life, does) + (first_load && !life.steps.empty() ? 2 : 1);
+  if (kill.occurrence == 0) {
+    kill.occurrence = count_of(life, does) + (first_load && !life.steps.empty() ? 2 : 1);
+  }
   if (!loads || !life.steps.empty()) life.steps.push_back({.does = does});
-  if (const auto given = map.integer_in("occurrence", 1, kProgramCountMax))
-    kill.occurrence = *given;
   map.refuse_unknown();
   return kill;
-}
-
-ProgramRerun read_rerun(YamlMap map) {
-  ProgramRerun rerun;
-  rerun.iteration = map.integer_in("iteration", 1, kProgramCountMax).value_or(1);
-  map.attempt([&] {
-    rerun.kind =
-        map.needed("kind", map.one_of("kind", {ProgramFault::kTransient, ProgramFault::kPersistent,
-                                               ProgramFault::kCorrect, ProgramFault::kRejected}));
-  });
-  rerun.rank = map.integer_in("rank", 0, kProgramCountMax);
-  map.refuse_unknown();
-  return rerun;
 }
 
 ProgramLife next_life(const ProgramPlan& plan) {
@@ -161,11 +227,7 @@ void read_program_word(YamlMap& top, const YAML::Node& node, ProgramPlan& plan) 
 
 void read_program_restart(YamlMap map, ProgramPlan& plan) {
   ProgramLife life = next_life(plan);
-  map.attempt([&] {
-    if (map.has("layout")) life.layout = read_program_layout(map, plan.trainer);
-  });
-  map.know("layout");
-  map.attempt([&] { read_program_options(map, plan.trainer, life.options); });
+  read_rows(map, grid_rows(plan.trainer), life);
   map.refuse_unknown();
   plan.lives.push_back(std::move(life));
 }
@@ -176,7 +238,7 @@ void read_program_fault(YamlMap map, const TrainerFile& trainer, ProgramLife& li
     map.fail(map.node("rerun"), "is a fault that " + trainer.name +
                                     " can't have: its trainer.yaml has no 'faults: [rerun]'");
   }
-  life.rerun = read_rerun(map.map("rerun"));
+  read_rows(map, program_fault_rows(), life);
   map.refuse_unknown();
 }
 
@@ -221,33 +283,14 @@ void read_program_step(YamlMap step, const YAML::Node& node, ProgramPlan& plan) 
 }
 
 void read_program_expect(YamlMap map, ProgramPlan& plan) {
-  map.attempt([&] {
-    if (const auto delta = map.number("max_delta"); delta && *delta != 0) {
-      map.fail(map.node("max_delta"), "needs max_delta 0: anything else is a difference");
-    }
-  });
   ProgramExpectation& expect = plan.expect;
-  expect.loaded_step = map.integer_in("loaded_step", 0, INT64_MAX);
-  expect.goes_on = map.one_of("goes_on", {GoesOn::kBitwise, GoesOn::kLikeControl})
-                       .value_or(plan.trainer.goes_on);
+  expect.goes_on = plan.trainer.goes_on;
+  read_rows(map, program_expect_rows(), expect);
   map.attempt([&] {
-    expect.loss_within = map.number("loss_within").value_or(kLossWithin);
-    if (expect.loss_within >= 0 && expect.loss_within < 1) return;
-    map.fail(map.node("loss_within"), "needs a relative distance of at least 0 and below 1");
+    if (expect.says.empty() || map.has("fails")) return;
+    map.fail(map.node("says"), "has 'says' for a failure but does not expect one");
   });
   map.attempt([&] {
-    if (const auto name = map.text("fails")) {
-      expect.fails = ruling_code_named(*name);
-      if (!expect.fails) map.refuse(map.node("fails"), "has the unknown code " + *name);
-    }
-    expect.says = map.text("says").value_or("");
-    if (!expect.says.empty() && !expect.fails) {
-      map.fail(map.node("says"), "has 'says' for a failure but does not expect one");
-    }
-  });
-  map.know("says");
-  map.attempt([&] {
-    expect.unwitnessed = map.texts("unwitnessed");
     const auto& excused = expect.unwitnessed;
     if (std::find(excused.begin(), excused.end(), "") == excused.end()) return;
     map.fail(map.node("unwitnessed"), "excuses all keys with an empty prefix");
@@ -287,15 +330,43 @@ ProgramPlan read_trainer_of(YamlMap& top, const std::string& trainers) {
   for (const char* key : {"layout", "options", "needs"}) map.know(key);
   if (known) {
     map.attempt([&] { read_needs_of_scenario(map, plan); });
-    map.attempt([&] {
-      static_cast<void>(map.required_node("layout"));
-      first.layout = read_program_layout(map, plan.trainer);
-    });
-    map.attempt([&] { read_program_options(map, plan.trainer, first.options); });
+    map.attempt([&] { static_cast<void>(map.required_node("layout")); });
+    read_rows(map, grid_rows(plan.trainer), first);
   }
   map.refuse_unknown();
   if (!known) throw Unread();
   return plan;
+}
+
+/// Writes `- key: {...}`.
+template <class T>
+void put_step_of(YAML::Emitter& out, const char* key, const Rows<T>& rows, const T& value) {
+  out << YAML::BeginMap << YAML::Key << key << YAML::Value << YAML::Flow;
+  put_map(out, rows, value);
+  out << YAML::EndMap;
+}
+
+void put_step(YAML::Emitter& out, const ProgramStep& step) {
+  const std::string word(name_of(step.does));
+  if (step.does == ProgramDoes::kTrain) {
+    out << YAML::BeginMap << YAML::Key << word << YAML::Value << step.steps << YAML::EndMap;
+  } else if (step.async) {
+    out << YAML::BeginMap << YAML::Key << word << YAML::Value << YAML::Flow << YAML::BeginMap;
+    out << YAML::Key << "async" << YAML::Value << *step.async << YAML::EndMap << YAML::EndMap;
+  } else {
+    out << word;
+  }
+}
+
+/// Writes the steps of a life. A kill is written in place of the save or load in which it happens.
+void put_life_steps(YAML::Emitter& out, const TrainerFile& trainer, const ProgramLife& life) {
+  if (life.rerun) put_step_of(out, "fault", program_fault_rows(), life);
+  const std::size_t kept = life.kill && !life.steps.empty() ? 1 : 0;
+  for (std::size_t i = 0; i + kept < life.steps.size(); ++i) put_step(out, life.steps[i]);
+  if (life.kill) put_step_of(out, "kill", kill_rows(trainer), *life.kill);
+  if (life.exit != 0) {
+    out << YAML::BeginMap << YAML::Key << "exit" << YAML::Value << life.exit << YAML::EndMap;
+  }
 }
 
 /// Checks that the first life saves something, that the last life runs the trainer and not a
@@ -372,6 +443,29 @@ ProgramPlan read_program(YamlMap& top, const std::string& trainers) {
   sound = top.attempt([&] { read_program_expect(top.map("expect"), plan); }) && sound;
   if (sound) require_program_sense(top, plan);
   return plan;
+}
+
+void put_program(YAML::Emitter& out, const ProgramPlan& plan) {
+  const Rows<ProgramLife> grids = grid_rows(plan.trainer);
+  out << YAML::Key << "trainer" << YAML::Value << YAML::Flow << YAML::BeginMap;
+  out << YAML::Key << "name" << YAML::Value << plan.trainer.name;
+  put_rows(out, grids, plan.lives.front());
+  if (!plan.needs.empty()) {
+    out << YAML::Key << "needs" << YAML::Value;
+    put_texts(out, plan.needs);
+  }
+  out << YAML::Key << "seed" << YAML::Value << plan.seed << YAML::EndMap;
+  out << YAML::Key << "steps" << YAML::Value << YAML::BeginSeq;
+  for (const auto& life : plan.lives) {
+    if (life.command) {
+      put_command_life(out, *life.command);
+    } else if (&life != plan.lives.data()) {
+      put_step_of(out, "restart", grids, life);
+    }
+    put_life_steps(out, plan.trainer, life);
+  }
+  out << YAML::EndSeq << YAML::Key << "expect" << YAML::Value << YAML::Flow;
+  put_map(out, program_expect_rows(), plan.expect);
 }
 
 }  // namespace reprise::driver

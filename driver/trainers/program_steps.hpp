@@ -1,5 +1,5 @@
 #pragma once
-// Reads the parts of a scenario file that are about a trainer.
+// Reads and writes the parts of a scenario file that are about a trainer.
 
 #include <string>
 
@@ -13,5 +13,7 @@ namespace reprise::driver {
 ProgramPlan read_program(YamlMap& top, const std::string& trainers);
 /// Returns the number of processes of the first life, for tables.
 std::int64_t world_of_program(YamlMap& top, const std::string& trainers);
+/// Writes what read_program reads.
+void put_program(YAML::Emitter& out, const ProgramPlan& plan);
 
 }  // namespace reprise::driver
