@@ -11,35 +11,6 @@
 namespace reprise::driver {
 namespace {
 
-void read_stages(YamlMap& map, sim::Layout& layout) {
-  if (!map.has("stage_layers")) {
-    map.know("stage_layers");
-    return;
-  }
-  map.attempt_each(map.items("stage_layers"), [&](const YAML::Node& item) {
-    std::int64_t layers = 0;
-    if (!item.IsScalar() || !YAML::convert<std::int64_t>::decode(item, layers)) {
-      map.refuse(item, "needs whole numbers under 'stage_layers'");
-    }
-    layout.stage_layers.push_back(layers);
-  });
-}
-
-sim::Layout layout_of_map(YamlMap map, const std::string& order) {
-  sim::Layout layout;
-  layout.order = map.text("order").value_or(order);
-  const auto read_size = [&](std::string_view name) {
-    if (const auto size = map.integer_in(name, 1, kWorldMax)) {
-      layout.set_size(name, static_cast<std::int32_t>(*size));
-    }
-  };
-  for (const auto name : sim::kAxisNames) read_size(name);
-  for (const auto name : sim::kFurtherSizes) read_size(name);
-  map.attempt([&] { read_stages(map, layout); });
-  map.refuse_unknown();
-  return layout;
-}
-
 /// The most that the ranks of a job may hold. A scenario keeps it in memory several times: for the
 /// job, for the uninterrupted one, for its checkpoints.
 constexpr std::uint64_t kStateBytesMax = std::uint64_t{4} << 30U;
@@ -55,6 +26,19 @@ void require_small(const sim::ModelSpec& model, const sim::Layout& layout, YamlM
 
 }  // namespace
 
+const Rows<sim::Layout>& layout_rows() {
+  using sim::Layout;
+  static const Rows<Layout> all = [] {
+    Rows<Layout> rows = {row("order", &Layout::order, &YamlMap::text, Written::kAlways)};
+    for (const auto& field : sim::kLayoutFields) {
+      rows.push_back(row(field.name, field.size, Whole{1, kWorldMax}));
+    }
+    rows.push_back(row("stage_layers", &Layout::stage_layers, &YamlMap::integers));
+    return rows;
+  }();
+  return all;
+}
+
 sim::Layout read_layout(YamlMap& map, const std::string& order, const std::string& model) {
   const YAML::Node node = map.required_node("layout");
   try {
@@ -63,7 +47,8 @@ sim::Layout read_layout(YamlMap& map, const std::string& order, const std::strin
       layout = sim::parse_layout(node.Scalar());
       if (node.Scalar().find("order") == std::string::npos) layout.order = order;
     } else {
-      const auto read = [&] { layout = layout_of_map(map.map("layout"), order); };
+      const Mapping<sim::Layout> sizes{.rows = layout_rows(), .usual = {.order = order}};
+      const auto read = [&] { layout = sizes(map, "layout").value(); };
       if (!map.attempt(read)) throw Unread();
     }
     sim::check(layout);

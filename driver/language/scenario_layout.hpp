@@ -1,11 +1,12 @@
 #pragma once
-// Reads layouts, ranks and shardings of a scenario file, for a job or one of its modules.
+// Describes layouts of a scenario file, and reads ranks and shardings, for a job or one of its
+// modules.
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "driver/yaml/yaml_map.hpp"
+#include "driver/yaml/rows.hpp"
 #include "sim/job/groups/layout.hpp"
 #include "sim/job/optimizer/sharding.hpp"
 
@@ -13,6 +14,9 @@ namespace reprise::driver {
 
 inline constexpr std::int32_t kWorldMax = 1024;
 
+/// Keys of a layout. The order is always written, because a layout without one keeps the order of
+/// the life before.
+const Rows<sim::Layout>& layout_rows();
 /// Reads a layout such as "tp2 dp2" or {tp: 2, dp: 2}. Sizes that are not given are 1; the default
 /// rank order is `order`. Throws USAGE for a layout by which the model can't be split; an empty
 /// model can be split by any. Like the functions below, also throws the USAGE errors of YamlMap.

@@ -8,6 +8,7 @@
 #include "driver/language/scenario_checkpoint.hpp"
 #include "driver/language/scenario_expect.hpp"
 #include "driver/language/scenario_job.hpp"
+#include "driver/language/scenario_layout.hpp"
 #include "driver/language/scenario_modules.hpp"
 #include "driver/language/scenario_steps.hpp"
 #include "driver/language/scenario_writer.hpp"
@@ -20,30 +21,15 @@ void put(YAML::Emitter& out, const char* key, const std::string& value) {
   out << YAML::Key << key << YAML::Value << value;
 }
 
-void put(YAML::Emitter& out, const char* key, std::int64_t value) {
-  out << YAML::Key << key << YAML::Value << value;
-}
-
 template <class Items>
 void put_list(YAML::Emitter& out, const char* key, const Items& items) {
   out << YAML::Key << key << YAML::Value;
   put_value(out, items);
 }
 
-/// Writes a layout. Always writes the rank order, because a layout without an order keeps the order
-/// of the life before.
 void put_layout(YAML::Emitter& out, const sim::Layout& layout) {
-  const sim::Layout one;
-  out << YAML::Key << "layout" << YAML::Value << YAML::Flow << YAML::BeginMap;
-  put(out, "order", layout.order);
-  const auto put_size = [&](std::string_view name) {
-    if (layout.size_of(name) == one.size_of(name)) return;
-    put(out, std::string(name).c_str(), std::int64_t{layout.size_of(name)});
-  };
-  for (const auto name : sim::kAxisNames) put_size(name);
-  for (const auto name : sim::kFurtherSizes) put_size(name);
-  if (!layout.stage_layers.empty()) put_list(out, "stage_layers", layout.stage_layers);
-  out << YAML::EndMap;
+  out << YAML::Key << "layout" << YAML::Value << YAML::Flow;
+  put_map(out, layout_rows(), layout);
 }
 
 void put_module(YAML::Emitter& out, const sim::ModuleConfig& module) {
