@@ -140,7 +140,7 @@ main() {
   rm -f "$report"/{report.json,junit.xml,summary.md,report.html}
   check "$program" run "$scenarios" --lane "$lane" "${twice[@]}" --jobs "$jobs" --report "$report"
   if ((own)); then
-    check "$program" properties --jobs "$jobs" --out "$report/found" --report "$report"
+    check "$program" search properties --jobs "$jobs" --out "$report/found" --report "$report"
     check "$program" mutants "$scenarios" --jobs "$jobs" --report "$report"
   fi
   check "$program" gate "$report" "${gate[@]}" "${dirty[@]}"

@@ -1,6 +1,8 @@
 #pragma once
 // Defines the program's exit codes, on which scripts rely.
 
+#include "reports/report.hpp"
+
 namespace reprise::cli {
 
 enum class ExitCode : int {
@@ -11,5 +13,10 @@ enum class ExitCode : int {
   kNotDeterministic = 4,  ///< a replay differs from its record
   kInternal = 5,          ///< a defect of this program, or output that did not arrive
 };
+
+constexpr ExitCode exit_code_for(reports::Verdict verdict) {
+  if (verdict == reports::Verdict::kPass) return ExitCode::kPass;
+  return verdict == reports::Verdict::kFail ? ExitCode::kFail : ExitCode::kInconclusive;
+}
 
 }  // namespace reprise::cli

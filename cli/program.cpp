@@ -37,14 +37,21 @@ std::vector<std::string> option_names(const CLI::App& app) {
   return names;
 }
 
-/// Returns the parser of the chosen verb; the program's parser if no verb was chosen.
+/// Returns the parser of the chosen verb or subject; the program's parser if no verb was chosen.
 CLI::App& reached(CLI::App& app) {
   const auto used = app.get_subcommands();
-  return used.empty() ? app : *used.front();
+  return used.empty() ? app : reached(*used.front());
 }
 
+/// Returns the words by which the parser is reached, such as "reprise search explore".
+std::string called(const CLI::App& app) {
+  return (app.get_parent() == nullptr ? "" : called(*app.get_parent()) + " ") + app.get_name();
+}
+
+bool is_alias(const CLI::App& app) { return app.get_group().empty(); }
+
 /// Explains why a command line cannot be parsed. Suggests a similar name if there is one.
-std::string explain(CLI::App& app, const CLI::ParseError& error, const Verbs& verbs) {
+std::string explain(CLI::App& app, const CLI::ParseError& error) {
   CLI::App& at = reached(app);
   std::string text = error.what();
   const auto extras = at.remaining();
@@ -54,17 +61,20 @@ std::string explain(CLI::App& app, const CLI::ParseError& error, const Verbs& ve
     const std::string word = unknown.front().substr(0, unknown.front().find('='));
     const bool option = word.starts_with("-");
     std::vector<std::string> candidates = option_names(at);
-    if (!option && &at == &app) {
+    const auto below = at.get_subcommands([](const CLI::App* sub) { return !is_alias(*sub); });
+    if (!option && !below.empty()) {
       candidates.clear();
-      for (const auto& verb : verbs) candidates.emplace_back(verb->name());
+      for (const CLI::App* sub : below) candidates.push_back(sub->get_name());
     }
-    const char* kind = option ? "option" : (&at == &app ? "verb" : "argument");
+    const char* kind = option          ? "option"
+                       : &at == &app   ? "verb"
+                       : below.empty() ? "argument"
+                                       : "subject";
     text = fmt::format("unknown {} '{}'", kind, word);
     const std::string close = closest(word, candidates);
     if (!close.empty()) text += fmt::format("; did you mean '{}'?", close);
   }
-  const std::string verb = &at == &app ? "" : " " + at.get_name();
-  return fmt::format("reprise{}: {}\nTry 'reprise{} --help'.\n", verb, text, verb);
+  return fmt::format("{0}: {1}\nTry '{0} --help'.\n", called(at), text);
 }
 
 /// Converts an exception to an Error. Running out of memory is not a defect of the program: the
@@ -134,14 +144,21 @@ ExitCode run_verb(Verb& verb, const CLI::App& parser, const Edge& edge) {
     console.out.flush();
     const auto* files = dynamic_cast<const driver::CatalogueError*>(&caught);
     if (files != nullptr) {
-      console.err << mistakes_text(files->catalogue()) << "reprise " << verb.name()
-                  << ": nothing was run\n";
+      console.err << mistakes_text(files->catalogue()) << called(parser) << ": nothing was run\n";
       return ExitCode::kUnusable;
     }
-    console.err << "reprise " << verb.name() << ": "
+    console.err << called(parser) << ": "
                 << (internal ? "internal error: " + error.message() : error.what()) << '\n';
     return internal ? ExitCode::kInternal : ExitCode::kUnusable;
   }
+}
+
+CLI::App& add_verb(CLI::App& at, Verb& verb) {
+  CLI::App* sub = at.add_subcommand(std::string(verb.name()), std::string(verb.summary()));
+  sub->footer(fmt::format("Examples:\n{}", verb.examples()));
+  Options options(*sub);
+  verb.declare(options);
+  return *sub;
 }
 
 }  // namespace
@@ -153,11 +170,16 @@ std::shared_ptr<CLI::App> parser_of(const Verbs& verbs) {
   app.footer(kExitCodes);
   app.set_version_flag("--version", version_line());
   app.get_formatter()->column_width(34);
+  CLI::App* search = nullptr;
   for (const auto& verb : verbs) {
-    CLI::App* sub = app.add_subcommand(std::string(verb->name()), std::string(verb->summary()));
-    sub->footer(fmt::format("Examples:\n{}", verb->examples()));
-    Options options(*sub);
-    verb->declare(options);
+    CLI::App& named = add_verb(app, *verb);
+    if (!verb->is_subject()) continue;
+    named.group("");
+    if (search == nullptr) {
+      search = app.add_subcommand("search", "Look for failures that nobody wrote down");
+      search->require_subcommand(1);
+    }
+    add_verb(*search, *verb);
   }
   return parser;
 }
@@ -174,11 +196,14 @@ ExitCode run_program(const std::vector<std::string>& arguments, const Verbs& ver
     app.exit(success, console.out, console.err);
     return edge.leave(ExitCode::kPass);
   } catch (const CLI::ParseError& error) {
-    console.err << explain(app, error, verbs);
+    console.err << explain(app, error);
     return ExitCode::kUnusable;
   }
-  const CLI::App& parser = *app.get_subcommands().front();
+  const CLI::App& parser = reached(app);
   const std::string chosen = parser.get_name();
+  if (is_alias(parser)) {
+    console.err << fmt::format("{}: this is now 'reprise search {}'\n", called(parser), chosen);
+  }
   const auto verb = std::find_if(verbs.begin(), verbs.end(),
                                  [&chosen](const auto& v) { return v->name() == chosen; });
   return edge.leave(run_verb(**verb, parser, edge));

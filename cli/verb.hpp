@@ -15,11 +15,13 @@ class Verb {
  public:
   virtual ~Verb() = default;
   virtual std::string_view name() const = 0;
+  /// True for a subject of `reprise search`. In version 0.2 it is a hidden verb, too.
+  virtual bool is_subject() const { return false; }
   /// Returns text for the help.
   virtual std::string_view summary() const = 0;
   /// Returns examples for the end of the help, as lines indented by two spaces.
   virtual std::string_view examples() const = 0;
-  /// Called once before the command line is read.
+  /// Called before the command line is read, once for each name.
   virtual void declare(Options& options) = 0;
   /// Runs the verb. Throws errors; run_program turns these into messages and exit codes.
   virtual ExitCode run(const Console& console) = 0;

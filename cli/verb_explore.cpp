@@ -3,16 +3,11 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "cli/arguments/part_of_work.hpp"
+#include "cli/evidence_verb.hpp"
 #include "cli/interrupts.hpp"
-#include "cli/output/progress_line.hpp"
 #include "cli/output/table.hpp"
-#include "cli/verb.hpp"
-#include "core/adapters/posix/posix_clock.hpp"
-#include "core/adapters/posix/posix_store.hpp"
 #include "core/base/hash.hpp"
 #include "core/base/print.hpp"
-#include "core/ports/whole_file.hpp"
 #include "driver/explore/explore.hpp"
 #include "driver/explore/finding.hpp"
 #include "driver/language/scenario_writer.hpp"
@@ -33,19 +28,20 @@ constexpr std::int64_t kRuns = 1000;
 constexpr std::size_t kShrunkMost = 5;
 constexpr std::size_t kShrinkTries = 300;
 
-class ExploreVerb final : public Verb {
+class ExploreVerb final : public EvidenceVerb {
  public:
   std::string_view name() const override { return "explore"; }
+  bool is_subject() const override { return true; }
   std::string_view summary() const override {
     return "Search for failures in random timelines, branching where something new was seen";
   }
   std::string_view examples() const override {
-    return "  reprise explore --jobs 2                      the timelines of this commit\n"
-           "  reprise explore --minutes 20 --report out     what is reached, and how fast\n"
-           "  reprise explore --minutes 20 --report out --since last-night\n"
-           "  reprise explore --seconds 90 --subject rerun --out found\n"
-           "  reprise explore --recipe 17/2:350:941         one timeline again\n"
-           "  reprise explore --mutant same-step-removed-first --runs 5000 --seed 1\n";
+    return "  reprise search explore --jobs 2              the timelines of this commit\n"
+           "  reprise search explore --minutes 20 --report out   what is reached, and how fast\n"
+           "  reprise search explore --minutes 20 --report out --since last-night\n"
+           "  reprise search explore --seconds 90 --subject rerun --out found\n"
+           "  reprise search explore --recipe 17/2:350:941  one timeline again\n"
+           "  reprise search explore --mutant same-step-removed-first --runs 5000 --seed 1\n";
   }
   void declare(Options& options) override {
     options.number(seed_, "--seed", 0, "seed of the search; default: derived from the commit")
@@ -62,28 +58,20 @@ class ExploreVerb final : public Verb {
             shard_, "--shard", "I/N",
             "make shard I of N searches, each with a seed of its own and all --runs or --minutes, "
             "for several machines; 'reprise merge' adds up their reports")
-        .number(jobs_, "--jobs", 1, "number of threads")
         .flag(alone_, "--alone", "only use seeds; never branch")
         .text(mutant_, "--mutant", "NAME",
               "switch on a historical defect; the search ends with the first failure")
         .text(recipe_, "--recipe", "R", "run this one timeline")
-        .text(report_, "--report", "DIR",
-              "write report.json, junit.xml, report.html and summary.md there; if there already is "
-              "a report, add to it")
-        .text(since_, "--since", "DIR", "compare with the findings of the report there")
-        .flag(quiet_, "-q,--quiet", "don't print progress or the list of marks");
+        .text(since_, "--since", "DIR", "compare with the findings of the report there");
+    declare_evidence(options);
   }
 
   ExitCode run(const Console& console) override {
     require_sense();
     if (!recipe_.empty()) return replay(console);
     const Interrupts interrupts;
+    require_report(mutant_);
     if (!out_.empty()) driver::require_writable(out_);
-    reports::Report report;
-    if (!report_.empty()) {
-      driver::require_writable(report_);
-      report = driver::report_to_add_to(report_, reports::ReportLane::kSim);
-    }
     const auto earlier = findings_since();
     driver::ExploreResult result = search(console);
     auto& findings = result.coverage.findings;
@@ -92,10 +80,10 @@ class ExploreVerb final : public Verb {
           return !result.interrupted && passes_now(before);
         });
     findings.insert(findings.end(), resolved.begin(), resolved.end());
-    write(result, report);  // before the findings are shrunk, which takes time
+    write(result);  // before the findings are shrunk, which takes time
     print(result, console);
     if (!result.interrupted && !place_of_failures().empty() && keep_failures(findings, console)) {
-      write(result, report);
+      write(result);
     }
     return exit_code(result);
   }
@@ -123,10 +111,6 @@ class ExploreVerb final : public Verb {
                   "--recipe runs one timeline: leave out --report, --since, --out, --subject and "
                   "--shard");
     }
-    if (!mutant_.empty() && !report_.empty()) {
-      throw Error(Code::kUsage,
-                  "a search with a mutant proves nothing about this program: leave out --report");
-    }
   }
 
   /// Returns the seed of all shards.
@@ -140,14 +124,14 @@ class ExploreVerb final : public Verb {
     return !report_.empty() && (!result.interrupted || has_findings(result.coverage));
   }
 
-  void write(const driver::ExploreResult& result, reports::Report& report) const {
+  void write(const driver::ExploreResult& result) const {
     if (!is_written(result)) return;
-    report.coverage = result.coverage;
     const PartOfWork part = part_of_work(shard_);
-    put_shard(report,
-              {reports::kTimelines, part.number, part.of, is_timed() ? 0 : part.of * runs()});
-    report.verdict = overall(report);
-    driver::write_report(report, report_);
+    add_to_report([&](reports::Report& report) {
+      report.coverage = result.coverage;
+      put_shard(report,
+                {reports::kTimelines, part.number, part.of, is_timed() ? 0 : part.of * runs()});
+    });
   }
 
   static bool passes_now(const reports::SearchFinding& before) {
@@ -202,16 +186,14 @@ class ExploreVerb final : public Verb {
   bool is_timed() const { return seconds_given() > 0 && runs_ == 0; }
   std::uint64_t runs() const { return static_cast<std::uint64_t>(runs_ > 0 ? runs_ : kRuns); }
 
-  driver::ExploreResult search(const Console& console) const {
-    PosixClock clock;
-    ProgressLine line(console, clock, "explore",
-                      quiet_ ? ProgressLine::Shown::kNever : ProgressLine::Shown::kYes);
+  driver::ExploreResult search(const Console& console) {
+    ProgressLine line = progress_line(console);
     driver::ExploreRequest request{.seed = seed() + part_of_work(shard_).number - 1};
     const std::int64_t seconds_max = seconds_given();
     const bool timed = is_timed();
     request.runs_max = timed ? UINT64_MAX : runs();
     request.seconds_max = static_cast<double>(seconds_max);
-    request.jobs = static_cast<std::size_t>(jobs_);
+    request.jobs = jobs();
     request.alone = alone_;
     request.mutant = mutant_;
     request.subject = subject_;
@@ -260,11 +242,7 @@ class ExploreVerb final : public Verb {
       return "";
     }
     const std::string file = "explored-" + hex(hash_of(finding.signature)).substr(0, 8) + ".yaml";
-    PosixStore store(place_of_failures());
-    store.make_directory("");
-    const std::string text = to_yaml(*shrunk.small);
-    write_atomically(store, file, as_bytes(text));
-    return place_of_failures() + "/" + file;
+    return driver::write_scenario(*shrunk.small, place_of_failures(), file);
   }
 
   void print(const driver::ExploreResult& result, const Console& console) const {
@@ -322,7 +300,7 @@ class ExploreVerb final : public Verb {
       return;
     }
     console.out << fmt::format(
-        "{}: {}: {}\n  in {} timelines, first in number {}; again: reprise explore --recipe "
+        "{}: {}: {}\n  in {} timelines, first in number {}; again: reprise search explore --recipe "
         "{}{}{}\n",
         finding.status, finding.code, finding.reason, with_commas(finding.count),
         with_commas(finding.at_run), finding.recipe, mutant_.empty() ? "" : " --mutant " + mutant_,
@@ -342,16 +320,13 @@ class ExploreVerb final : public Verb {
   std::int64_t runs_ = 0;   ///< 0 if not given
   std::int64_t minutes_ = 0;
   std::int64_t seconds_ = 0;
-  std::int64_t jobs_ = 1;
   bool alone_ = false;
   std::string mutant_;
   std::string recipe_;
-  std::string report_;
   std::string subject_;
   std::string shard_;
   std::string out_;
   std::string since_;
-  bool quiet_ = false;
 };
 
 }  // namespace

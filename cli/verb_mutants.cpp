@@ -3,16 +3,12 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "cli/arguments/part_of_work.hpp"
+#include "cli/evidence_verb.hpp"
 #include "cli/interrupts.hpp"
-#include "cli/output/progress_line.hpp"
 #include "cli/output/table.hpp"
 #include "cli/output/text_output.hpp"
-#include "cli/verb.hpp"
-#include "core/adapters/posix/posix_clock.hpp"
 #include "core/base/print.hpp"
 #include "driver/runs/mutant_matrix.hpp"
-#include "driver/runs/mutant_runs.hpp"
 #include "reprise/error.hpp"
 
 namespace reprise::cli {
@@ -24,7 +20,7 @@ std::string clipped(const std::string& text) {
   return text.size() <= kReasonShown ? text : text.substr(0, kReasonShown - 3) + "...";
 }
 
-class MutantsVerb final : public Verb {
+class MutantsVerb final : public EvidenceVerb {
  public:
   std::string_view name() const override { return "mutants"; }
   std::string_view summary() const override {
@@ -53,15 +49,11 @@ class MutantsVerb final : public Verb {
         .flag(whole_, "--whole", "with --matrix: use all rows of all files")
         .text(page_, "--page", "FILE", "with --matrix: write the page with all tables there")
         .text(json_, "--json", "FILE", "write the results to this file")
-        .text(report_, "--report", "DIR",
-              "write report.json, junit.xml, report.html and summary.md there; if there already is "
-              "a run's report, add the mutants to it")
         .number(seed_, "--seed", 0, "seed of the simulated scheduler and of random cases")
         .number(cases_, "--property-cases", 0,
                 "number of random cases of the properties continuity and survives in which to try "
-                "each mutant, besides its scenarios; default: 4; 0: none")
-        .number(jobs_, "--jobs", 1, "number of parallel runs")
-        .flag(quiet_, "-q,--quiet", "no progress");
+                "each mutant, besides its scenarios; default: 4; 0: none");
+    declare_evidence(options);
   }
 
   ExitCode run(const Console& console) override {
@@ -83,6 +75,8 @@ class MutantsVerb final : public Verb {
                   "--shard shares all mutants: leave out --matrix, --list and --only");
     }
     if (list_) return list(console);
+    const Interrupts interrupts;
+    require_report();
     return matrix_ ? run_matrix(console) : run_all(console);
   }
 
@@ -98,38 +92,30 @@ class MutantsVerb final : public Verb {
     return ExitCode::kPass;
   }
 
-  /// Some scenarios start this program again.
-  driver::LaneOptions lane_options(const Console& console) const {
-    driver::LaneOptions options;
-    options.seed = static_cast<std::uint64_t>(seed_);
-    options.executable = console.executable;
-    return options;
-  }
-
-  ExitCode run_all(const Console& console) const {
-    const Interrupts interrupts;
+  /// Calls run_mutants or run_matrix.
+  template <class Runs>
+  auto run_with_progress(Runs runs, const Console& console) {
     driver::MutantRequest request;
     request.interrupted = Interrupts::came;
     request.selection.paths = paths_;
     if (paths_.empty()) request.selection.paths.emplace_back("scenarios");
+    request.selection.seed = request.options.seed = static_cast<std::uint64_t>(seed_);
+    request.whole = whole_;
     request.only = only_;
     const PartOfWork part = part_of_work(shard_);
     request.shard = part.number;
     request.shards = part.of;
-    request.options = lane_options(console);
-    request.jobs = static_cast<std::size_t>(jobs_);
+    request.options.executable = console.executable;  // some scenarios start this program again
+    request.jobs = jobs();
     request.property_cases = static_cast<std::uint64_t>(cases_);
-    if (!report_.empty()) {
-      driver::require_writable(report_);
-      driver::report_to_add_to(report_, reports::ReportLane::kSim);  // refused before the work
-    }
-    PosixClock clock;
-    ProgressLine line(console, clock, "mutants",
-                      quiet_ ? ProgressLine::Shown::kNever : ProgressLine::Shown::kYes);
-    auto outcomes = driver::run_mutants(
-        request, [&](std::size_t done, std::size_t total, const std::string& what) {
-          line.advance(what, done, total);
-        });
+    ProgressLine line = progress_line(console);
+    return runs(request, [&line](std::size_t done, std::size_t total, const std::string& what) {
+      line.advance(what, done, total);
+    });
+  }
+
+  ExitCode run_all(const Console& console) {
+    auto outcomes = run_with_progress(driver::run_mutants, console);
     // If the command line names scenario files, only the mutants that these files declare are
     // tried, and all other mutants are dropped here. Without file names, all mutants are kept: the
     // catalogue of scenarios is required to catch every mutant.
@@ -155,28 +141,8 @@ class MutantsVerb final : public Verb {
     });
   }
 
-  ExitCode run_matrix(const Console& console) const {
-    const Interrupts interrupts;
-    driver::MatrixRequest request;
-    request.interrupted = Interrupts::came;
-    request.selection.paths = paths_;
-    if (paths_.empty()) request.selection.paths.emplace_back("scenarios");
-    request.selection.seed = static_cast<std::uint64_t>(seed_);
-    request.whole = whole_;
-    request.only = only_;
-    request.options = lane_options(console);
-    request.jobs = static_cast<std::size_t>(jobs_);
-    if (!report_.empty()) {
-      driver::require_writable(report_);
-      driver::report_to_add_to(report_, reports::ReportLane::kSim);  // refused before the work
-    }
-    PosixClock clock;
-    ProgressLine line(console, clock, "mutants",
-                      quiet_ ? ProgressLine::Shown::kNever : ProgressLine::Shown::kYes);
-    const driver::MatrixRun made = driver::run_matrix(
-        request, [&](std::size_t done, std::size_t total, const std::string& what) {
-          line.advance(what, done, total);
-        });
+  ExitCode run_matrix(const Console& console) {
+    const driver::MatrixRun made = run_with_progress(driver::run_matrix, console);
     const reports::Matrix& matrix = made.matrix;
     print_matrix(console, matrix);
     if (made.untried > 0) {
@@ -236,11 +202,7 @@ class MutantsVerb final : public Verb {
       write_text(page_, to_page(matrix), "the page");
       console.out << "page: " << page_ << '\n';
     }
-    if (report_.empty()) return;
-    reports::Report report = driver::report_to_add_to(report_, reports::ReportLane::kSim);
-    report.matrix = matrix;
-    report.verdict = overall(report);
-    driver::write_report(report, report_);
+    add_to_report([&matrix](reports::Report& report) { report.matrix = matrix; });
   }
 
   static std::string word_of(const driver::Trial& trial) {
@@ -359,15 +321,12 @@ class MutantsVerb final : public Verb {
   }
 
   void write(const std::vector<driver::MutantOutcome>& outcomes) const {
-    const auto results = driver::results_of(outcomes);
     if (!json_.empty()) write_json(outcomes);
-    if (report_.empty()) return;
-    reports::Report report = driver::report_to_add_to(report_, reports::ReportLane::kSim);
-    report.mutants = results;
     const PartOfWork part = part_of_work(shard_);
-    put_shard(report, {"mutants", part.number, part.of, sim::mutants().size()});
-    report.verdict = overall(report);
-    driver::write_report(report, report_);
+    add_to_report([&](reports::Report& report) {
+      report.mutants = driver::results_of(outcomes);
+      put_shard(report, {"mutants", part.number, part.of, sim::mutants().size()});
+    });
   }
 
   static nlohmann::json properties_of(const driver::MutantOutcome& outcome) {
@@ -415,11 +374,8 @@ class MutantsVerb final : public Verb {
   std::string only_;
   std::string shard_;
   std::string json_;
-  std::string report_;
   std::int64_t seed_ = 1;
-  std::int64_t jobs_ = 1;
   std::int64_t cases_ = 4;
-  bool quiet_ = false;
 };
 
 }  // namespace

@@ -1,13 +1,8 @@
 #include <fmt/format.h>
 
-#include <mutex>
-
-#include "cli/arguments/part_of_work.hpp"
+#include "cli/evidence_verb.hpp"
 #include "cli/interrupts.hpp"
-#include "cli/output/progress_line.hpp"
 #include "cli/output/table.hpp"
-#include "cli/verb.hpp"
-#include "core/adapters/posix/posix_clock.hpp"
 #include "core/base/print.hpp"
 #include "driver/language/scenario_writer.hpp"
 #include "driver/record/build_info.hpp"
@@ -19,18 +14,18 @@
 namespace reprise::cli {
 namespace {
 
-class PropertiesVerb final : public Verb {
+class PropertiesVerb final : public EvidenceVerb {
  public:
   std::string_view name() const override { return "properties"; }
+  bool is_subject() const override { return true; }
   std::string_view summary() const override {
     return "Check properties that must hold for every scenario on random scenarios";
   }
   std::string_view examples() const override {
-    return "  reprise properties                     the cases of this commit\n"
-           "  reprise properties --jobs 2 --report build/report    added to the run's report "
-           "there\n"
-           "  reprise properties survives --cases 1000 --seed 77 --out found\n"
-           "  reprise properties --list\n";
+    return "  reprise search properties --jobs 2               the cases of this commit\n"
+           "  reprise search properties --report build/report  added to the run's report there\n"
+           "  reprise search properties survives --cases 1000 --seed 77 --out found\n"
+           "  reprise search properties --list\n";
   }
   void declare(Options& options) override {
     options.optional_positional(names_, "NAME", "names of properties; default: all")
@@ -41,12 +36,8 @@ class PropertiesVerb final : public Verb {
         .text(shard_, "--shard", "I/N",
               "check only shard I of N of the properties, for several machines; 'reprise merge' "
               "joins their reports")
-        .number(jobs_, "--jobs", 1, "number of properties to run in parallel")
-        .text(out_, "--out", "DIR", "write the smallest failing case there, as a scenario file")
-        .text(report_, "--report", "DIR",
-              "write report.json, junit.xml, report.html and summary.md there; if there already is "
-              "a run's report, add the properties to it")
-        .flag(quiet_, "-q,--quiet", "don't print progress or the table of random choices");
+        .text(out_, "--out", "DIR", "write the smallest failing case there, as a scenario file");
+    declare_evidence(options);
   }
 
   ExitCode run(const Console& console) override {
@@ -56,11 +47,7 @@ class PropertiesVerb final : public Verb {
     const reports::Shard shard = {"properties", part.number, part.of, chosen.size()};
     part.keep_own(chosen);
     const Interrupts interrupts;
-    reports::Report report;
-    if (!report_.empty()) {
-      driver::require_writable(report_);
-      report = driver::report_to_add_to(report_, reports::ReportLane::kSim);
-    }
+    require_report();
     if (!out_.empty()) driver::require_writable(out_);
     const auto runs = run_all(chosen, console);
     print(runs, console);
@@ -68,9 +55,11 @@ class PropertiesVerb final : public Verb {
     if (untried > 0) {
       console.out << "\ninterrupted: " << counted(untried, "case") << " not tried\n"
                   << left_as_it_was(report_);
-    } else if (!report_.empty()) {
-      put_shard(report, shard);
-      write(runs, report);
+    } else {
+      add_to_report([&](reports::Report& report) {
+        put_shard(report, shard);
+        put(runs, report);
+      });
     }
     for (const auto& run : runs) {
       if (run.counterexample) return ExitCode::kFail;
@@ -104,21 +93,14 @@ class PropertiesVerb final : public Verb {
   }
 
   std::vector<driver::PropertyRun> run_all(const std::vector<const driver::Property*>& chosen,
-                                           const Console& console) const {
+                                           const Console& console) {
     const std::uint64_t seed = seed_ >= 0 ? static_cast<std::uint64_t>(seed_)
                                           : driver::seed_of_commit(build_info().commit);
     std::vector<driver::PropertyRun> runs(chosen.size());
-    std::mutex mutex;
-    std::size_t begun = 0;
-    PosixClock clock;
-    ProgressLine line(console, clock, "properties",
-                      quiet_ ? ProgressLine::Shown::kNever : ProgressLine::Shown::kYes);
-    driver::run_jobs(chosen.size(), static_cast<std::size_t>(jobs_), [&](std::size_t i) {
+    ProgressLine line = progress_line(console);
+    driver::run_jobs(chosen.size(), jobs(), [&](std::size_t i) {
       const driver::Property& property = *chosen[i];
-      {
-        const std::lock_guard lock(mutex);
-        line.advance(property.name, begun++, chosen.size());
-      }
+      line.advance(property.name, i, chosen.size());
       runs[i] = driver::run_property(
           property, {.seed = seed,
                      .cases = cases_ > 0 ? static_cast<std::uint64_t>(cases_) : property.cases,
@@ -143,7 +125,7 @@ class PropertiesVerb final : public Verb {
       if (!run.counterexample) continue;
       const auto& found = *run.counterexample;
       console.out << fmt::format(
-          "\n{} is broken: {}: {}\nseen again: reprise properties {} --seed {} --cases {}\n"
+          "\n{} is broken: {}: {}\nseen again: reprise search properties {} --seed {} --cases {}\n"
           "shrunk in {} runs{}:\n{}",
           run.result.name, found.failure.code, found.failure.reason, run.result.name,
           run.result.seed, run.result.cases, found.tries,
@@ -151,25 +133,20 @@ class PropertiesVerb final : public Verb {
     }
   }
 
-  void write(const std::vector<driver::PropertyRun>& runs, reports::Report& report) const {
+  static void put(const std::vector<driver::PropertyRun>& runs, reports::Report& report) {
     for (const auto& run : runs) {
       std::erase_if(report.properties,
                     [&run](const auto& other) { return other.name == run.result.name; });
       report.properties.push_back(run.result);
     }
-    report.verdict = overall(report);
-    driver::write_report(report, report_);
   }
 
   std::vector<std::string> names_;
   bool list_ = false;
   std::int64_t cases_ = 0;  ///< 0 if not given
   std::int64_t seed_ = -1;  ///< -1 if not given
-  std::int64_t jobs_ = 1;
   std::string out_;
-  std::string report_;
   std::string shard_;
-  bool quiet_ = false;
 };
 
 }  // namespace

@@ -76,8 +76,7 @@ class ResumeProofVerb final : public Verb {
     if (!report_.empty()) driver::write_report(report, report_);
     if (!card_.empty()) write_text(card_, driver::verification_card(report), "the card");
     console.out << fmt::format("\n{}: {}\n", reports::name_of(report.verdict), runs_[1]);
-    if (report.verdict == reports::Verdict::kPass) return ExitCode::kPass;
-    return report.verdict == reports::Verdict::kFail ? ExitCode::kFail : ExitCode::kInconclusive;
+    return exit_code_for(report.verdict);
   }
 
  private:

@@ -189,7 +189,7 @@ class RunVerb final : public Verb {
     const bool failed = report.verdict == reports::Verdict::kFail;
     if (!failed && !catalogue.unreadable.empty()) return ExitCode::kUnusable;
     if (allow_flaky_ && is_flaky_alone(report)) return ExitCode::kPass;
-    return code_of(report.verdict);
+    return exit_code_for(report.verdict);
   }
 
  private:
@@ -439,17 +439,6 @@ class RunVerb final : public Verb {
     if (launcher_ == "mpirun" || launcher_ == "srun") return launcher_;
     throw Error(Code::kUsage,
                 "there is no launcher '" + launcher_ + "'; the launchers are: mpirun, srun");
-  }
-
-  static ExitCode code_of(reports::Verdict verdict) {
-    switch (verdict) {
-      case reports::Verdict::kPass:
-        return ExitCode::kPass;
-      case reports::Verdict::kFail:
-        return ExitCode::kFail;
-      default:
-        return ExitCode::kInconclusive;
-    }
   }
 
   std::vector<std::string> paths_;

@@ -134,9 +134,8 @@ class WatchVerb final : public Verb {
       const std::string digest = driver::write_report(report, report_);
       console.out << "\nreport: " << report_ << "/report.json\nsha256: " << digest << '\n';
     }
-    if (report.verdict == reports::Verdict::kPass) return ExitCode::kPass;
     if (allow_flaky_ && is_flaky_alone(report)) return ExitCode::kPass;
-    return report.verdict == reports::Verdict::kFail ? ExitCode::kFail : ExitCode::kInconclusive;
+    return exit_code_for(report.verdict);
   }
 
  private:

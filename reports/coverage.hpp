@@ -27,7 +27,7 @@ struct SearchFinding {
   std::string reason;
   std::uint64_t count = 0;     ///< timelines that failed so
   std::uint64_t at_run = 0;    ///< number of the first of them, counted from 1
-  std::string recipe;          ///< of the first of them, for `reprise explore --recipe`
+  std::string recipe;          ///< of the first of them, for `reprise search explore --recipe`
   std::string file = {};       ///< the shrunk scenario; empty if none was written
   std::string status = "new";  ///< "new", "ongoing" or "resolved", against an earlier search
 };

@@ -358,9 +358,10 @@ void check_exhaustive(const Report& report, std::vector<Refusal>& refusals) {
       refusals.push_back({"", "exhaustive", tried.space() + " occurs twice", kWriteAgain});
     }
     for (const auto& flaw : flaws_of(tried)) {
-      refusals.push_back({"", "exhaustive", tried.space() + ": " + flaw,
-                          "run every part with 'reprise exhaust --part I/N --report' into one "
-                          "report"});
+      refusals.push_back(
+          {"", "exhaustive", tried.space() + ": " + flaw,
+           "run every part with 'reprise search exhaust --part I/N --report' into one "
+           "report"});
     }
   }
 }
@@ -368,9 +369,10 @@ void check_exhaustive(const Report& report, std::vector<Refusal>& refusals) {
 void check_coverage(const Report& report, std::vector<Refusal>& refusals) {
   if (!report.coverage) return;
   for (const auto& flaw : flaws_of(*report.coverage)) {
-    refusals.push_back({"", "coverage", flaw,
-                        "'reprise explore --recipe R' shows a timeline again; more --runs reach "
-                        "more marks"});
+    refusals.push_back(
+        {"", "coverage", flaw,
+         "'reprise search explore --recipe R' shows a timeline again; more --runs reach "
+         "more marks"});
   }
 }
 

@@ -15,7 +15,7 @@ constexpr const char* kNotDoubled =
     "determinism: nothing was run twice, so results may depend on chance; 'reprise run --double' "
     "checks";
 constexpr const char* kNoProperties =
-    "properties: no random case was run; 'reprise properties --report DIR' adds them";
+    "properties: no random case was run; 'reprise search properties --report DIR' adds them";
 constexpr const char* kNoMutants =
     "mutants: none was switched on, so nothing shows that a defective engine would have failed; "
     "'reprise mutants --report DIR' adds them";
@@ -71,7 +71,7 @@ std::string command_for_full(const Report& report, const Invocation& invocation)
   // A new run replaces the whole report.
   const bool anew = invocation.anew || runs_doubled(report) == 0;
   if (anew) add("run " + catalogue + " --double");
-  if (anew || report.properties.empty()) add("properties");
+  if (anew || report.properties.empty()) add("search properties");
   if (anew || report.mutants.empty()) add("mutants " + catalogue);
   return commands;
 }

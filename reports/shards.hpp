@@ -9,7 +9,7 @@ namespace reprise::reports {
 
 struct Report;
 
-/// The work of `reprise explore`. Shard N of a search has its seed plus N - 1.
+/// The work of `reprise search explore`. Shard N of a search has its seed plus N - 1.
 inline constexpr const char* kTimelines = "timelines";
 
 /// The share of the work that a report shows.

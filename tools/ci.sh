@@ -119,7 +119,7 @@ stage_catalogue() {
   local program=build/release/reprise report=build/catalogue broken=0 dirty=()
   rm -rf "$report"
   checked "$program" run scenarios --jobs "$jobs" --double --quiet --report "$report" || broken=1
-  checked "$program" properties --jobs "$jobs" --out build/found --report "$report" || broken=1
+  checked "$program" search properties --jobs "$jobs" --out build/found --report "$report" || broken=1
   checked "$program" mutants --jobs "$jobs" --quiet --report "$report" || broken=1
   [[ -n "${CI:-}" ]] || dirty=(--allow-dirty)
   checked "$program" gate "$report" --lane sim --baseline reports/baseline.json "${dirty[@]}" || broken=1

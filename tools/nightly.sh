@@ -56,12 +56,12 @@ stage_night_build() { build release reprise; }
 stage_night_catalogue() {
   rm -f "$night_report"/passed/{exhaust,explore}
   each_of "$night_program run scenarios --jobs $jobs --double --quiet --report $night_report/sim" \
-    "$night_program properties --jobs $jobs --quiet --out $night_report/found --report $night_report/sim" \
+    "$night_program search properties --jobs $jobs --quiet --out $night_report/found --report $night_report/sim" \
     "$night_program mutants --jobs $jobs --quiet --report $night_report/sim"
 }
 # night_exhaust [ARGUMENT...]: adds pairs to the report.
 night_exhaust() {
-  each_of "$night_program exhaust --jobs $jobs --quiet --report $night_report/sim $*"
+  each_of "$night_program search exhaust --jobs $jobs --quiet --report $night_report/sim $*"
 }
 stage_night_exhaust() { night_exhaust; }
 stage_night_hsdp() { night_exhaust --hsdp; }
@@ -96,7 +96,7 @@ stage_night_matrix() {
   each_of "$night_program mutants --matrix --jobs $jobs --quiet --report $night_report/matrix --page $night_report/matrix.md"
 }
 stage_night_explore() {
-  each_of "$night_program explore --minutes $explore_minutes --jobs $jobs --quiet --report $night_report/sim"
+  each_of "$night_program search explore --minutes $explore_minutes --jobs $jobs --quiet --report $night_report/sim"
 }
 # A run that is resumed after tests were added runs the survivors alone.
 stage_night_machine() {

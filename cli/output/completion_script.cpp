@@ -79,10 +79,23 @@ VerbWords words_of(const CLI::App& verb) {
   return words;
 }
 
+/// Adds the options of a verb's subject, and its name as a word that may follow the verb.
+void add_subject(const CLI::App& subject, VerbWords& words) {
+  for (auto& option : words_of(subject).options) {
+    const auto same = [&option](const auto& known) { return known.names == option.names; };
+    if (std::ranges::none_of(words.options, same)) words.options.push_back(std::move(option));
+  }
+  words.positional.completed = Completed::kChoices;
+  words.positional.choices.push_back(subject.get_name());
+}
+
 std::vector<VerbWords> verbs_of(const CLI::App& program) {
   std::vector<VerbWords> verbs;
   const auto visible = [](const CLI::App* app) { return !app->get_group().empty(); };
-  for (const CLI::App* verb : program.get_subcommands(visible)) verbs.push_back(words_of(*verb));
+  for (const CLI::App* verb : program.get_subcommands(visible)) {
+    verbs.push_back(words_of(*verb));
+    for (const auto* subject : verb->get_subcommands(visible)) add_subject(*subject, verbs.back());
+  }
   return verbs;
 }
 

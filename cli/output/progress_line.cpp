@@ -65,6 +65,7 @@ ProgressLine::~ProgressLine() {
 }
 
 void ProgressLine::advance(std::string_view what, std::uint64_t done, std::uint64_t total) {
+  const std::lock_guard lock(mutex_);
   if (!due()) return;
   put(progress_text(verb_, {what, done, total, clock_.now_ns() - start_ns_}, unit_));
 }

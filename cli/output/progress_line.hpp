@@ -3,6 +3,7 @@
 // the first second; elsewhere, such as in the log of a CI, as a line a minute.
 
 #include <cstdint>
+#include <mutex>
 #include <ostream>
 #include <string>
 #include <string_view>
@@ -40,6 +41,7 @@ class ProgressLine final : public Progress {
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
 
+  /// Any thread may call this.
   void advance(std::string_view what, std::uint64_t done, std::uint64_t total) override;
   /// Shows this text, after the verb, in place of the one before. It must fit on the line.
   void show(std::string_view text);
@@ -49,6 +51,7 @@ class ProgressLine final : public Progress {
   bool due();
   void put(const std::string& line);
 
+  std::mutex mutex_;
   std::ostream& out_;
   Clock& clock_;
   std::string_view verb_;

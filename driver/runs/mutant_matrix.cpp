@@ -1,13 +1,10 @@
 #include "driver/runs/mutant_matrix.hpp"
 
-#include <memory>
-#include <mutex>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "core/base/codes.hpp"
-#include "driver/runs/mutant_runs.hpp"
 #include "driver/runs/run_jobs.hpp"
 #include "properties/ruling_code.hpp"
 
@@ -27,27 +24,6 @@ struct Field {
   std::set<std::string> codes = {};
 };
 
-/// Calls the caller's function from one thread at a time.
-class ProgressPrinter {
- public:
-  explicit ProgressPrinter(const Started& started) : started_(started) {}
-  void print(std::size_t done, std::size_t total, const std::string& name) {
-    const std::lock_guard lock(mutex_);
-    started_(done, total, name);
-  }
-
- private:
-  const Started& started_;
-  std::mutex mutex_;
-};
-
-std::vector<const sim::Mutant*> mutants_of(const std::string& only) {
-  std::vector<const sim::Mutant*> mutants;
-  if (!only.empty()) return {&sim::mutant_named(only)};
-  for (const auto& mutant : sim::mutants()) mutants.push_back(&mutant);
-  return mutants;
-}
-
 /// Returns the names of all codes that only judges use.
 std::vector<std::string> codes_of_judges() {
   std::vector<std::string> names;
@@ -58,12 +34,12 @@ std::vector<std::string> codes_of_judges() {
 }
 
 /// Runs the scenarios without a mutant, and drops those that can't judge one or were not run.
-std::vector<RightRun> right_runs(std::vector<Scenario>& scenarios, const MatrixRequest& request,
-                                 ProgressPrinter& progress, MatrixRun& made) {
+std::vector<RightRun> right_runs(std::vector<Scenario>& scenarios, const MutantRequest& request,
+                                 const Started& started, MatrixRun& made) {
   std::vector<std::optional<RightRun>> runs(scenarios.size());
   run_jobs(scenarios.size(), request.jobs, [&](std::size_t i) {
     if (request.interrupted()) return;
-    progress.print(i, scenarios.size(), scenarios[i].name);
+    started(i, scenarios.size(), scenarios[i].name);
     runs[i] = run_right(scenarios[i], request.options);
   });
   std::vector<Scenario> kept;
@@ -136,19 +112,18 @@ bool may_change(const sim::Mutant& mutant, const RightRun& right) {
   return (sim::seams_replaced_by(mutant) & right.asked).any();
 }
 
-MatrixRun run_matrix(const MatrixRequest& request, const Started& started) {
-  const auto mutants = mutants_of(request.only);
+MatrixRun run_matrix(const MutantRequest& request, const Started& started) {
+  const auto mutants = wanted_mutants(request);
   Selection selection = request.selection;
   if (!request.whole) selection.rows_max = 1;
   auto scenarios = read_catalogue(selection);
   require_known_mutants(scenarios);
 
-  ProgressPrinter progress(started);
   MatrixRun made{.matrix = {.whole = request.whole,
                             .mutants = sim::mutants().size(),
                             .codes = codes_of_judges()}};
   Matrix& matrix = made.matrix;
-  const auto right = right_runs(scenarios, request, progress, made);
+  const auto right = right_runs(scenarios, request, started, made);
 
   std::vector<Field> fields;
   for (std::size_t s = 0; s < scenarios.size(); ++s) {
@@ -161,7 +136,7 @@ MatrixRun run_matrix(const MatrixRequest& request, const Started& started) {
     Field& field = fields[i];
     field.tried = true;
     const std::string mutant(mutants[field.row]->name);
-    progress.print(i, fields.size(), scenarios[field.scenario].name + " with " + mutant);
+    started(i, fields.size(), scenarios[field.scenario].name + " with " + mutant);
     LaneOptions options = request.options;
     options.mutant = mutant;
     const auto with = run_watched(scenarios[field.scenario], LaneKind::kSim, options);

@@ -2,11 +2,10 @@
 // Runs every mutant in every scenario, whether it is declared there or not.
 
 #include <cstddef>
-#include <functional>
 #include <set>
 #include <string>
 
-#include "driver/runs/run.hpp"
+#include "driver/runs/mutant_runs.hpp"
 #include "reports/matrix.hpp"
 #include "sim/mutants/seam_watch.hpp"
 
@@ -29,16 +28,6 @@ RightRun run_right(const Scenario& scenario, const LaneOptions& options);
 /// True if the mutant may change this run. If not, a run with the mutant takes the same course.
 bool may_change(const sim::Mutant& mutant, const RightRun& right);
 
-struct MatrixRequest {
-  Selection selection;
-  bool whole = false;  ///< false to run one row of each file, which selection.seed draws
-  std::string only;    ///< name of a mutant; if empty, all run
-  LaneOptions options;
-  std::size_t jobs = 1;
-  /// Asked before each run. If it returns true, no further run begins.
-  std::function<bool()> interrupted = [] { return false; };
-};
-
 struct MatrixRun {
   reports::Matrix matrix;
   /// Number of scenarios that an interruption kept from being tried with every mutant. The matrix
@@ -48,6 +37,6 @@ struct MatrixRun {
 
 /// Runs the matrix on the simulated lane. Scenarios that do not pass without a mutant, or that this
 /// lane can't run, are left out with their reasons.
-MatrixRun run_matrix(const MatrixRequest& request, const Started& started);
+MatrixRun run_matrix(const MutantRequest& request, const Started& started);
 
 }  // namespace reprise::driver

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <mutex>
 #include <optional>
 
 #include "core/base/print.hpp"
@@ -44,17 +43,6 @@ struct PlannedRun {
   std::optional<ScenarioRun> run = {};  ///< empty if an interruption came first
 };
 
-/// Returns the mutants of the request, in registry order.
-std::vector<const sim::Mutant*> wanted_mutants(const MutantRequest& request) {
-  std::vector<const sim::Mutant*> wanted;
-  std::size_t index = 0;
-  for (const auto& mutant : sim::mutants()) {
-    const bool own = index++ % request.shards == request.shard - 1;
-    if (own && (request.only.empty() || mutant.name == request.only)) wanted.push_back(&mutant);
-  }
-  return wanted;
-}
-
 std::vector<PlannedRun> planned_runs(const std::vector<Scenario>& scenarios,
                                      const std::vector<const sim::Mutant*>& mutants) {
   std::vector<PlannedRun> runs;
@@ -72,18 +60,14 @@ std::vector<PlannedRun> planned_runs(const std::vector<Scenario>& scenarios,
 
 void run_planned(const std::vector<Scenario>& scenarios, const MutantRequest& request,
                  const Started& started, std::vector<PlannedRun>& runs) {
-  std::mutex mutex;
   run_jobs(runs.size(), request.jobs, [&](std::size_t t) {
     if (request.interrupted()) return;
     PlannedRun& planned = runs[t];
     const Scenario& scenario = scenarios[planned.scenario];
     LaneOptions options = request.options;
     options.mutant = planned.mutant == nullptr ? "" : std::string(planned.mutant->name);
-    {
-      const std::lock_guard lock(mutex);
-      const std::string with = options.mutant.empty() ? "" : " with " + options.mutant;
-      started(t, runs.size(), scenario.name + with);
-    }
+    started(t, runs.size(),
+            scenario.name + (options.mutant.empty() ? "" : " with " + options.mutant));
     planned.run = run_watched(scenario, LaneKind::kSim, options);
   });
 }
@@ -147,13 +131,9 @@ void try_properties(const MutantRequest& request, const Started& started,
   for (auto& outcome : outcomes) {
     if (outcome.verdict() != "not declared") declared.push_back(&outcome);
   }
-  std::mutex mutex;
   run_jobs(all.empty() ? 0 : declared.size(), request.jobs, [&](std::size_t i) {
     MutantOutcome& outcome = *declared[i];
-    if (!request.interrupted()) {
-      const std::lock_guard lock(mutex);
-      started(i, declared.size(), "random cases with " + std::string(outcome.mutant->name));
-    }
+    started(i, declared.size(), "random cases with " + std::string(outcome.mutant->name));
     for (const auto& cases : all) {
       auto trial = try_cases(*outcome.mutant, cases, request);
       if (trial) outcome.properties.push_back(std::move(*trial));
@@ -163,6 +143,17 @@ void try_properties(const MutantRequest& request, const Started& started,
 }
 
 }  // namespace
+
+std::vector<const sim::Mutant*> wanted_mutants(const MutantRequest& request) {
+  if (!request.only.empty()) sim::mutant_named(request.only);
+  std::vector<const sim::Mutant*> wanted;
+  std::size_t index = 0;
+  for (const auto& mutant : sim::mutants()) {
+    const bool own = index++ % request.shards == request.shard - 1;
+    if (own && (request.only.empty() || mutant.name == request.only)) wanted.push_back(&mutant);
+  }
+  return wanted;
+}
 
 Trial judge_trial(const sim::Mutant& mutant, const ScenarioRun& without, const ScenarioRun& with) {
   Trial trial{.scenario = with.result.name};
@@ -221,10 +212,9 @@ std::string_view MutantOutcome::verdict() const {
 }
 
 std::vector<MutantOutcome> run_mutants(const MutantRequest& request, const Started& started) {
-  if (!request.only.empty()) sim::mutant_named(request.only);
+  const auto mutants = wanted_mutants(request);
   const auto scenarios = read_catalogue(request.selection);
   require_known_mutants(scenarios);
-  const auto mutants = wanted_mutants(request);
   std::vector<PlannedRun> runs = planned_runs(scenarios, mutants);
   run_planned(scenarios, request, started, runs);
 

@@ -65,6 +65,7 @@ struct MutantRequest {
   std::size_t shards = 1;
   LaneOptions options;
   std::size_t jobs = 1;
+  bool whole = false;  ///< run_matrix: false to run one row of each file, drawn by selection.seed
   /// Number of random cases per mutant and property; 0 for none. Random cases are run for each
   /// mutant that some scenario declares, and for each property that judges a single run
   /// (continuity, survives). They depend on options.seed.
@@ -73,8 +74,10 @@ struct MutantRequest {
   std::function<bool()> interrupted = [] { return false; };
 };
 
-/// Runs one mutant, or all in registry order, on the simulated lane. Throws USAGE if a scenario
-/// declares an unknown mutant.
+/// Returns the mutants of the request, in registry order. Throws USAGE for an unknown name.
+std::vector<const sim::Mutant*> wanted_mutants(const MutantRequest& request);
+
+/// Runs these mutants on the simulated lane. Throws USAGE if a scenario declares an unknown mutant.
 std::vector<MutantOutcome> run_mutants(const MutantRequest& request, const Started& started);
 
 std::vector<reports::MutantResult> results_of(const std::vector<MutantOutcome>& outcomes);

@@ -1,8 +1,9 @@
 #include "driver/runs/property.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
+#include <functional>
+#include <vector>
 
 #include "core/adapters/posix/host_device.hpp"
 #include "core/adapters/posix/posix_store.hpp"
@@ -10,7 +11,6 @@
 #include "core/base/print.hpp"
 #include "core/diff/diff.hpp"
 #include "core/ports/no_progress.hpp"
-#include "core/ports/whole_file.hpp"
 #include "driver/lanes/rank_main.hpp"
 #include "driver/lanes/scratch_directory.hpp"
 #include "driver/language/scenario_writer.hpp"
@@ -20,6 +20,7 @@
 #include "driver/runs/metamorphic.hpp"
 #include "driver/runs/replay.hpp"
 #include "driver/runs/run.hpp"
+#include "driver/runs/shrink_file.hpp"
 #include "properties/ruling_code.hpp"
 #include "properties/ruling_watch.hpp"
 #include "reprise/error.hpp"
@@ -105,9 +106,8 @@ LifePlan regridded(LifePlan plan, const LifePlan& grids) {
 
 /// Returns a scenario that has only the first life, in the layouts of `grids`. It saves
 /// optimizer state tensor by tensor, because buckets depend on the layout.
-Scenario saves_under(const Scenario& scenario, const LifePlan& grids, std::string name) {
+Scenario saves_under(const Scenario& scenario, const LifePlan& grids) {
   Scenario saves = scenario;
-  saves.name = std::move(name);
   saves.expect = {};
   saves.lives = {regridded(scenario.lives.front(), grids)};
   LifePlan& plan = saves.lives.front();
@@ -145,28 +145,38 @@ LifePlan other_grids(const Scenario& scenario) {
   return all_under(first, sim::parse_layout("tp2"));
 }
 
-std::optional<Failure> check_stored(const Scenario& scenario, const LaneOptions& options) {
-  const ScratchDirectory scratch;
-  LaneOptions keeping = options;
-  keeping.keep = scratch.path();
-  const LifePlan& left_grids = scenario.lives.front();
-  const LifePlan right_grids = other_grids(scenario);
-  for (const auto& [grids, name] :
-       {std::pair{&left_grids, "left"},
-        std::pair<const LifePlan*, const char*>{&right_grids, "right"}}) {
-    // This run only saves and compares no elements, so only a failure is of interest.
-    const ScenarioResult result = run_on_sim(saves_under(scenario, *grids, name), keeping);
-    if (result.verdict == Verdict::kFail) return failure_of(result);
-  }
-  PosixStore left_store(scratch.path() + "/left");
-  PosixStore right_store(scratch.path() + "/right");
+/// Runs the scenario and keeps its checkpoints in <directory>/<name>.
+ScenarioResult run_kept(Scenario scenario, std::string name, const std::string& directory,
+                        LaneOptions options) {
+  scenario.name = std::move(name);
+  options.keep = directory;
+  return run_on_sim(scenario, options);
+}
+
+/// Compares the checkpoints of the runs "left" and "right".
+DiffReport diff_of(const std::string& directory) {
+  PosixStore left_store(directory + "/left");
+  PosixStore right_store(directory + "/right");
   Checkpoint left = Checkpoint::open(left_store, kCheckpointRoot);
   Checkpoint right = Checkpoint::open(right_store, kCheckpointRoot);
   HostDevice device("host", 0);
   NoProgress progress;
-  auto modules = left_grids.modules;
-  if (modules.empty()) modules.push_back({.model = scenario.model, .layout = left_grids.layout});
-  return judge_diff(diff(left, right, device, {}, progress), modules);
+  return diff(left, right, device, {}, progress);
+}
+
+std::optional<Failure> check_stored(const Scenario& scenario, const LaneOptions& options) {
+  const ScratchDirectory scratch;
+  const LifePlan& left = scenario.lives.front();
+  const LifePlan right = other_grids(scenario);
+  for (const auto* grids : {&left, &right}) {
+    // This run only saves and compares no elements, so only a failure is of interest.
+    const ScenarioResult result = run_kept(
+        saves_under(scenario, *grids), grids == &left ? "left" : "right", scratch.path(), options);
+    if (result.verdict == Verdict::kFail) return failure_of(result);
+  }
+  auto modules = left.modules;
+  if (modules.empty()) modules.push_back({.model = scenario.model, .layout = left.layout});
+  return judge_diff(diff_of(scratch.path()), modules);
 }
 
 /// Checks the outcome of a scenario with a fault, whether or not the fault fired.
@@ -176,23 +186,9 @@ std::optional<Failure> check_survives(const Scenario& scenario, const LaneOption
 
 // --- relations ----------------------------------------------------------------------------------
 
-/// Runs the scenario and keeps its checkpoints in <directory>/<name>.
-ScenarioResult run_kept(Scenario scenario, std::string name, const std::string& directory,
-                        LaneOptions options) {
-  scenario.name = std::move(name);
-  options.keep = directory;
-  return run_on_sim(scenario, options);
-}
-
 /// Returns how two checkpoints differ, by the first tensor. The right one may have a tensor `adds`.
 std::optional<Failure> judge_stored(const std::string& directory, std::string_view adds) {
-  PosixStore left_store(directory + "/left");
-  PosixStore right_store(directory + "/right");
-  Checkpoint left = Checkpoint::open(left_store, kCheckpointRoot);
-  Checkpoint right = Checkpoint::open(right_store, kCheckpointRoot);
-  HostDevice device("host", 0);
-  NoProgress progress;
-  DiffReport report = diff(left, right, device, {}, progress);
+  DiffReport report = diff_of(directory);
   std::erase_if(report.tensors, [adds](const auto& tensor) {
     return tensor.key == adds && tensor.verdict == DiffVerdict::kOnlyRight;
   });
@@ -235,43 +231,26 @@ Scenario draw_changeable(const Relation& relation, const Stream& random, const C
               "no case has anything that " + std::string(relation.name) + " could change");
 }
 
-template <std::size_t Number>
-std::optional<Failure> check_related(const Scenario& scenario, const LaneOptions& options) {
-  return check_relation(relations()[Number], scenario, options);
-}
-template <std::size_t Number>
-Scenario draw_related(Stream random, const CaseLimits& limits) {
-  return draw_changeable(relations()[Number], random, limits);
-}
-
 constexpr std::uint64_t kRelationCases = 10;
 
-template <std::size_t Number>
-Property related() {
-  const Relation& relation = relations()[Number];
-  return {relation.name, relation.says, check_related<Number>, draw_related<Number>,
-          kRelationCases};
+std::vector<Property> all_properties() {
+  std::vector<Property> all = {
+      {"continuity", "a job goes on from its checkpoints as if it had never stopped",
+       check_continuity, random_scenario, 60},
+      {"layout-free", "the content is the same under every layout", check_layout_free,
+       random_scenario, 20},
+      {"stored-alike", "what is stored is the same under every layout", check_stored,
+       random_scenario, 20},
+      {"deterministic", "the same scenario takes the same course", check_deterministic,
+       random_scenario, 15},
+      {"survives", "a job goes on from a committed checkpoint, whatever goes wrong", check_survives,
+       random_faulty_scenario, 25}};
+  for (const auto& relation : relations()) {
+    all.push_back({relation.name, relation.says, std::bind_front(check_relation, relation),
+                   std::bind_front(draw_changeable, relation), kRelationCases});
+  }
+  return all;
 }
-
-const std::array kProperties = {
-    Property{"continuity", "a job goes on from its checkpoints as if it had never stopped",
-             check_continuity, random_scenario, 60},
-    Property{"layout-free", "the content is the same under every layout", check_layout_free,
-             random_scenario, 20},
-    Property{"stored-alike", "what is stored is the same under every layout", check_stored,
-             random_scenario, 20},
-    Property{"deterministic", "the same scenario takes the same course", check_deterministic,
-             random_scenario, 15},
-    Property{"survives", "a job goes on from a committed checkpoint, whatever goes wrong",
-             check_survives, random_faulty_scenario, 25},
-    related<0>(),
-    related<1>(),
-    related<2>(),
-    related<3>(),
-    related<4>(),
-    related<5>(),
-    related<6>(),
-};
 
 std::string lower(std::string text) {
   for (char& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
@@ -291,13 +270,6 @@ void record_outcome(const LaneOptions& lane, Scenario& scenario) {
   if (result.verdict != Verdict::kPass) {
     scenario.recorded = record_of(result, lane, build_info());
   }
-}
-
-void write_scenario(const Scenario& scenario, const std::string& folder, const std::string& file) {
-  PosixStore store(folder);
-  store.make_directory("");
-  const std::string text = to_yaml(scenario);
-  write_atomically(store, file, as_bytes(text));
 }
 
 }  // namespace
@@ -352,11 +324,14 @@ std::optional<Failure> judge_diff(const DiffReport& report,
   return std::nullopt;
 }
 
-std::span<const Property> properties() { return kProperties; }
+std::span<const Property> properties() {
+  static const std::vector<Property> all = all_properties();
+  return all;
+}
 
 const Property& property_named(std::string_view name) {
   std::vector<std::string_view> names;
-  for (const auto& property : kProperties) {
+  for (const auto& property : properties()) {
     if (property.name == name) return property;
     names.push_back(property.name);
   }
@@ -387,8 +362,7 @@ Counterexample shrink_and_keep(const Property& property, Scenario failing, const
   found.scenario.name = name_of(property, found);
   record_outcome(request.lane, found.scenario);
   if (!request.out.empty()) {
-    found.file = request.out + "/" + found.scenario.name + ".yaml";
-    write_scenario(found.scenario, request.out, found.scenario.name + ".yaml");
+    found.file = write_scenario(found.scenario, request.out, found.scenario.name + ".yaml");
   }
   return found;
 }

@@ -31,9 +31,9 @@ struct Property {
   std::string_view name;
   std::string_view says;
   /// Returns how the scenario breaks the property; nothing if it does not. failure_of() calls this.
-  std::optional<Failure> (*check)(const Scenario&, const LaneOptions&);
-  Scenario (*draw)(Stream random, const CaseLimits& limits);  ///< draws a case
-  std::uint64_t cases;                                        ///< default number of cases
+  std::function<std::optional<Failure>(const Scenario&, const LaneOptions&)> check;
+  std::function<Scenario(Stream random, const CaseLimits& limits)> draw;  ///< draws a case
+  std::uint64_t cases;  ///< default number of cases
 };
 
 /// Returns the properties:

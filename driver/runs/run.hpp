@@ -65,7 +65,7 @@ struct RunRequest {
   std::size_t retries = 0;
 };
 
-/// Called when a scenario starts, from any thread, but never by two threads at once.
+/// Called when a scenario starts, by any thread.
 using Started = std::function<void(std::size_t done, std::size_t total, const std::string& name)>;
 
 /// The progress of a run.

@@ -5,7 +5,10 @@
 #include <functional>
 #include <string_view>
 
+#include "core/adapters/posix/posix_store.hpp"
+#include "core/ports/whole_file.hpp"
 #include "driver/language/scenario_expect.hpp"
+#include "driver/language/scenario_writer.hpp"
 #include "driver/random/outcome_rules.hpp"
 #include "driver/random/shrink.hpp"
 #include "driver/record/build_info.hpp"
@@ -91,6 +94,15 @@ std::optional<Scenario> expecting_like(const Scenario& original, Scenario varian
   }
   if (!refuses_alike(of_variant, ruled)) return std::nullopt;
   return variant;
+}
+
+std::string write_scenario(const Scenario& scenario, const std::string& folder,
+                           const std::string& name) {
+  PosixStore store(folder);
+  store.make_directory("");
+  const std::string text = to_yaml(scenario);
+  write_atomically(store, name, as_bytes(text));
+  return folder + "/" + name;
 }
 
 ShrunkFile shrink_file(const Scenario& scenario, const LaneOptions& lane, std::size_t tries_max) {

@@ -38,4 +38,8 @@ struct ShrunkFile {
 /// numbers. Throws USAGE for a scenario that runs programs instead of the simulated job.
 ShrunkFile shrink_file(const Scenario& scenario, const LaneOptions& lane, std::size_t tries_max);
 
+/// Writes a shrunk scenario to a file of that name, and makes the folder. Returns the file's path.
+std::string write_scenario(const Scenario& scenario, const std::string& folder,
+                           const std::string& name);
+
 }  // namespace reprise::driver

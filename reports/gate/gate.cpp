@@ -237,13 +237,13 @@ void check_others(const LaneFloor& shown, const LaneFloor& floor, const LeftOut&
   for (const auto& [name, cases] : shown.properties) all_cases = saturating_sum(all_cases, cases);
   if (!lacks.properties) {
     refusals.least("properties", "random cases", all_cases, floor.cases,
-                   "add them with 'reprise properties --report'");
+                   "add them with 'reprise search properties --report'");
   }
   for (const auto& [name, cases] : floor.properties) {
     if (lacks.properties) break;
     const auto now = shown.properties.find(name);
     if (now == shown.properties.end()) {
-      refusals.lacks("property " + name, "add it with 'reprise properties --report'");
+      refusals.lacks("property " + name, "add it with 'reprise search properties --report'");
     } else {
       refusals.least("property " + name, "cases", now->second, cases);
     }
@@ -262,10 +262,10 @@ void check_others(const LaneFloor& shown, const LaneFloor& floor, const LeftOut&
     const auto now = shown.exhaustive.find(space);
     const std::uint64_t passed = now == shown.exhaustive.end() ? 0 : now->second;
     refusals.least("exhaustive", "pairs passed with " + space, passed, pairs,
-                   "add them with 'reprise exhaust --report'");
+                   "add them with 'reprise search exhaust --report'");
   }
   refusals.least("coverage", "timelines searched", shown.timelines, floor.timelines,
-                 "add them with 'reprise explore --report'");
+                 "add them with 'reprise search explore --report'");
   for (const auto& mark : floor.marks) {
     if (shown.marks.contains(mark)) continue;
     refusals.refuse("coverage",

@@ -133,11 +133,11 @@ struct Kind {
 constexpr std::array kKinds = {
     Kind{"scenarios", shown_of_scenarios, "reprise run scenarios --report DIR"},
     Kind{"doubled runs", shown_of_doubled, "reprise run scenarios --double --report DIR"},
-    Kind{"properties", shown_of_properties, "reprise properties --report DIR"},
-    Kind{"pairs of layouts", shown_of_pairs, "reprise exhaust --report DIR"},
+    Kind{"properties", shown_of_properties, "reprise search properties --report DIR"},
+    Kind{"pairs of layouts", shown_of_pairs, "reprise search exhaust --report DIR"},
     Kind{"mutants", shown_of_mutants, "reprise mutants --report DIR"},
     Kind{"matrix of mutants", shown_of_matrix, "reprise mutants --matrix --report DIR"},
-    Kind{"random timelines", shown_of_search, "reprise explore --report DIR"},
+    Kind{"random timelines", shown_of_search, "reprise search explore --report DIR"},
     Kind{"trainers", shown_of_trainers,
          "reprise run scenarios/trainers --lane program --report DIR"}};
 

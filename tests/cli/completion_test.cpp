@@ -133,8 +133,12 @@ TEST(Completion, bash_offers_every_declared_verb_and_option) {
     if (verb->get_group().empty()) continue;
     names.insert(verb->get_name());
     Words options;
-    for (const CLI::Option* option : verb->get_options()) {
-      for (const auto& name : option->get_lnames()) options.insert("--" + name);
+    auto parsers = verb->get_subcommands([](const CLI::App*) { return true; });
+    parsers.push_back(verb);
+    for (const CLI::App* parser : parsers) {
+      for (const CLI::Option* option : parser->get_options()) {
+        for (const auto& name : option->get_lnames()) options.insert("--" + name);
+      }
     }
     EXPECT_EQ(bash.offers({"reprise", verb->get_name(), "--"}), options) << verb->get_name();
   }
@@ -154,6 +158,8 @@ TEST(Completion, bash_completes_parts_of_words_values_and_paths) {
   EXPECT_THAT(bash.offers({"reprise", "reshard", "--per-rank", ""}),
               UnorderedElementsAre("first", "drop"));
   EXPECT_THAT(bash.offers({"reprise", "completion", "b"}), ElementsAre("bash"));
+  EXPECT_THAT(bash.offers({"reprise", "search", "ex"}), UnorderedElementsAre("exhaust", "explore"));
+  EXPECT_THAT(bash.offers({"reprise", "search", "exhaust", "--hs"}), ElementsAre("--hsdp"));
 }
 
 TEST(Completion, fish_completes_verbs_options_values_and_paths) {

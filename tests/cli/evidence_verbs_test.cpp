@@ -31,15 +31,15 @@ const std::string kCommit = "0123456789abcdef0123456789abcdef01234567";
 TEST(Interrupted, each_evidence_verb_says_what_is_left_and_keeps_the_report) {
   if (!has_tripwires()) GTEST_SKIP() << "needs dnotify";
   const std::vector<std::pair<std::vector<std::string>, std::string>> rows = {
-      {{"properties", "continuity", "--cases", "7"}, "interrupted: 7 cases not tried\n"},
+      {{"search", "properties", "continuity", "--cases", "7"}, "interrupted: 7 cases not tried\n"},
       {{"mutants", kEvidenceScenario, "--only", "floor-vs-ceil-chunk"},
        "interrupted: 1 of 1 mutants were not tried in every scenario that declares them, and 1 not "
        "in "
        "every random case\n"},
       {{"mutants", kEvidenceScenario, "--matrix", "--only", "floor-vs-ceil-chunk"},
        "interrupted: left out, because not tried with every mutant: 1 scenario\n"},
-      {{"exhaust", "--max-world", "2"}, "interrupted: the other pairs were not run\n"},
-      {{"explore", "--runs", "3"}, "interrupted: the search is incomplete\n"}};
+      {{"search", "exhaust", "--max-world", "2"}, "interrupted: the other pairs were not run\n"},
+      {{"search", "explore", "--runs", "3"}, "interrupted: the search is incomplete\n"}};
   for (auto [words, says] : rows) {
     const TemporaryDirectory out;
     words.insert(words.end(), {"--report", out.path()});
@@ -58,8 +58,8 @@ class Evidence : public testing::Test {
   void SetUp() override {
     require_pass({"run", kEvidenceScenario, "--double", "--report", path("full")});
     plain_ = report();
-    require_pass({"properties", "continuity", "survives", "--cases", "4", "--seed", "3", "--jobs",
-                  "2", "--report", path("full")});
+    require_pass({"search", "properties", "continuity", "survives", "--cases", "4", "--seed", "3",
+                  "--jobs", "2", "--report", path("full")});
     require_pass({"mutants", kEvidenceScenario, "--only", "floor-vs-ceil-chunk", "--property-cases",
                   "8", "--report", path("full")});
     full_ = report();
@@ -172,8 +172,8 @@ TEST_F(Evidence, what_another_program_made_gets_nothing_added) {
     Json other = full_;
     other["project"][what] = kCommit;
     std::ofstream(path("full/report.json")) << other.dump(2) << '\n';
-    const auto result = run_program(
-        {"properties", "continuity", "--cases", "1", "--seed", "1", "--report", path("full")});
+    const auto result = run_program({"search", "properties", "continuity", "--cases", "1", "--seed",
+                                     "1", "--report", path("full")});
     EXPECT_EQ(result.exit_code, 2) << what;
     EXPECT_THAT(result.err, HasSubstr("can be added")) << what;
     EXPECT_EQ(report()["properties"], full_["properties"]);
@@ -199,12 +199,12 @@ TEST(MutantsVerb, where_scenarios_alone_ask_a_mutant_that_is_said) {
 }
 
 TEST(PropertiesVerb, wrong_names_and_numbers_are_said) {
-  const auto wrong = run_program({"properties", "continuty"});
+  const auto wrong = run_program({"search", "properties", "continuty"});
   EXPECT_EQ(wrong.exit_code, 2);
   EXPECT_THAT(wrong.err, HasSubstr("available: continuity, layout-free"));
-  const auto none = run_program({"properties", "--cases", "0"});
+  const auto none = run_program({"search", "properties", "--cases", "0"});
   EXPECT_EQ(none.exit_code, 2) << none.all();
-  const auto list = run_program({"properties", "--list"});
+  const auto list = run_program({"search", "properties", "--list"});
   EXPECT_EQ(list.exit_code, 0);
   EXPECT_THAT(list.out, HasSubstr("goes on from a committed checkpoint"));
 }

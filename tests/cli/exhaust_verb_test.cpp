@@ -1,5 +1,5 @@
-// Runs `reprise exhaust` and checks the output, exit codes and reports. Some of the runs are split
-// with --part.
+// Runs `reprise search exhaust` and checks the output, exit codes and reports. Some of the runs are
+// split with --part.
 
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@ namespace {
 using contracts::TemporaryDirectory;
 
 TEST(ExhaustVerb, says_layouts_pairs_refusals_and_elements) {
-  const auto result = run_program({"exhaust", "--max-world", "2", "--jobs", "2"});
+  const auto result = run_program({"search", "exhaust", "--max-world", "2", "--jobs", "2"});
   EXPECT_EQ(result.exit_code, 0) << result.all();
   expect_says(result, "model every-kind, fully_reshardable");
   expect_says(result, "11 layouts of 1 to 2 ranks");
@@ -22,7 +22,8 @@ TEST(ExhaustVerb, says_layouts_pairs_refusals_and_elements) {
 }
 
 TEST(ExhaustVerb, says_with_what_pairs_were_refused) {
-  const auto result = run_program({"exhaust", "--max-world", "2", "--sharding", "dp_reshardable"});
+  const auto result =
+      run_program({"search", "exhaust", "--max-world", "2", "--sharding", "dp_reshardable"});
   EXPECT_EQ(result.exit_code, 0) << result.all();
   expect_says(result, "pairs correctly refused with LAYOUT_MISMATCH");
   expect_says(result, "pass: 121 of 121 pairs");
@@ -31,7 +32,8 @@ TEST(ExhaustVerb, says_with_what_pairs_were_refused) {
 TEST(ExhaustVerb, hsdp_splits_dp_and_keeps_its_pairs_apart) {
   const TemporaryDirectory out;
   const auto run = [&out](const std::vector<std::string>& more) {
-    std::vector<std::string> arguments = {"exhaust", "--max-world", "2", "--report", out.path()};
+    std::vector<std::string> arguments = {"search", "exhaust",  "--max-world",
+                                          "2",      "--report", out.path()};
     arguments.insert(arguments.end(), more.begin(), more.end());
     return run_program(arguments);
   };
@@ -52,12 +54,12 @@ TEST(ExhaustVerb, hsdp_splits_dp_and_keeps_its_pairs_apart) {
 
 TEST(ExhaustVerb, a_mutant_turns_it_red_and_can_not_be_reported) {
   const auto result =
-      run_program({"exhaust", "--max-world", "2", "--mutant", "expert-marked-replicate"});
+      run_program({"search", "exhaust", "--max-world", "2", "--mutant", "expert-marked-replicate"});
   EXPECT_EQ(result.exit_code, 1) << result.all();
   expect_says(result, "fail: ");
   const TemporaryDirectory out;
-  const auto reported =
-      run_program({"exhaust", "--mutant", "expert-marked-replicate", "--report", out.path()});
+  const auto reported = run_program(
+      {"search", "exhaust", "--mutant", "expert-marked-replicate", "--report", out.path()});
   EXPECT_EQ(reported.exit_code, 2) << reported.all();
   expect_says(reported, "leave out --report");
 }
@@ -65,7 +67,8 @@ TEST(ExhaustVerb, a_mutant_turns_it_red_and_can_not_be_reported) {
 TEST(ExhaustVerb, parts_add_up_in_one_report) {
   const TemporaryDirectory out;
   const auto run = [&out](const std::string& part) {
-    return run_program({"exhaust", "--max-world", "2", "--part", part, "--report", out.path()});
+    return run_program(
+        {"search", "exhaust", "--max-world", "2", "--part", part, "--report", out.path()});
   };
   const auto report = [&out] {
     return nlohmann::json::parse(text_of(out.path() + "/report.json"));
@@ -86,12 +89,13 @@ TEST(ExhaustVerb, parts_add_up_in_one_report) {
 
 TEST(ExhaustVerb, refuses_parts_and_worlds_that_make_no_sense) {
   for (const char* part : {"0/2", "3/2", "2", "1/", "/2", "1/2x", "-1/2"}) {
-    const auto result = run_program({"exhaust", "--max-world", "1", "--part=" + std::string(part)});
+    const auto result =
+        run_program({"search", "exhaust", "--max-world", "1", "--part=" + std::string(part)});
     EXPECT_EQ(result.exit_code, 2) << part << '\n' << result.all();
     expect_says(result, "2/4 for the second of four parts");
   }
-  EXPECT_EQ(run_program({"exhaust", "--max-world", "1000"}).exit_code, 2);
-  EXPECT_EQ(run_program({"exhaust", "--sharding", "fully"}).exit_code, 2);
+  EXPECT_EQ(run_program({"search", "exhaust", "--max-world", "1000"}).exit_code, 2);
+  EXPECT_EQ(run_program({"search", "exhaust", "--sharding", "fully"}).exit_code, 2);
 }
 
 }  // namespace

@@ -457,7 +457,7 @@ TEST_F(GateVerb, the_suggested_command_calls_a_local_program_by_its_path) {
   EXPECT_NE(std::system(command.c_str()), 0);  // NOLINT: the words are this test's own
   const std::string said = text_of(path("said"));
   EXPECT_NE(said.find("complete it: ./reprise run "), std::string::npos) << said;
-  EXPECT_NE(said.find("&& ./reprise properties "), std::string::npos) << said;
+  EXPECT_NE(said.find("&& ./reprise search properties "), std::string::npos) << said;
 }
 
 TEST_F(GateVerb, a_policy_is_held_against_the_reports) {

@@ -63,14 +63,14 @@ INSTANTIATE_TEST_SUITE_P(
         Row{"record", {"run", kScenario, "--record", "PIPE"}},
         Row{"run_report", {"run", kScenario, "--report", "PIPE"}},
         Row{"run_reports", {"run", kScenario, "--report", "DIR"}},
-        Row{"explore_report", {"explore", "--cases", "1", "--report", "PIPE"}},
-        Row{"explore_reports", {"explore", "--cases", "1", "--report", "DIR"}},
-        Row{"explore_out", {"explore", "--cases", "1", "--out", "PIPE"}},
-        Row{"explore_since", {"explore", "--cases", "1", "--since", "DIR"}},
+        Row{"explore_report", {"search", "explore", "--cases", "1", "--report", "PIPE"}},
+        Row{"explore_reports", {"search", "explore", "--cases", "1", "--report", "DIR"}},
+        Row{"explore_out", {"search", "explore", "--cases", "1", "--out", "PIPE"}},
+        Row{"explore_since", {"search", "explore", "--cases", "1", "--since", "DIR"}},
         Row{"mutants_json", {"mutants", kScenario, "--json", "PIPE"}},
         Row{"mutants_page", {"mutants", kScenario, "--matrix", "--page", "PIPE"}},
         Row{"mutants_report", {"mutants", kScenario, "--report", "DIR"}},
-        Row{"properties", {"properties", "--cases", "1", "--report", "DIR"}},
+        Row{"properties", {"search", "properties", "--cases", "1", "--report", "DIR"}},
         Row{"gate", {"gate", "DIR", "--lane", "sim", "--baseline", "PIPE"}},
         Row{"policy", {"gate", "DIR", "--lane", "sim", "--policy", "PIPE"}},
         Row{"compare", {"compare-reports", "PIPE", "DIR"}},
@@ -93,8 +93,9 @@ TEST(OutputFiles, without_a_report_are_refused_before_the_work) {
   const contracts::TemporaryDirectory directory;
   for (const char* text : {"", "{", "[]"}) {
     std::ofstream(directory.path() + "/report.json") << text;
-    for (const Words& words : {Words{"mutants"}, Words{"mutants", "--matrix"}, Words{"explore"},
-                               Words{"properties"}, Words{"exhaust"}}) {
+    for (const Words& words :
+         {Words{"mutants"}, Words{"mutants", "--matrix"}, Words{"search", "explore"},
+          Words{"search", "properties"}, Words{"search", "exhaust"}}) {
       Words all = words;
       all.insert(all.end(), {"--report", directory.path()});
       const auto result = run_program(all, {.seconds = 20});

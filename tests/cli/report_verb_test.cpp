@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <sstream>
 
 #include "core/base/bytes.hpp"
 #include "core/base/sha256.hpp"
@@ -86,9 +88,9 @@ TEST(ReportVerb, whoever_writes_a_report_writes_its_pages_too) {
   const TemporaryDirectory out;
   const std::vector<std::vector<std::string>> commands = {
       {"run", kPageScenario},
-      {"properties", "continuity", "--cases", "1"},
+      {"search", "properties", "continuity", "--cases", "1"},
       {"mutants", kPageScenario, "--only", "floor-vs-ceil-chunk"},
-      {"exhaust", "--max-world", "1"}};
+      {"search", "exhaust", "--max-world", "1"}};
   std::string before;
   for (auto command : commands) {
     command.insert(command.end(), {"--report", out.path()});
@@ -103,9 +105,12 @@ TEST(ReportVerb, whoever_writes_a_report_writes_its_pages_too) {
 }
 
 TEST(ReportVerb, the_help_of_each_verb_names_every_file_that_a_report_has) {
-  for (const char* verb :
-       {"run", "properties", "mutants", "exhaust", "explore", "verify", "diff", "resume-proof"}) {
-    std::string help = run_program({verb, "--help"}).out;
+  for (const char* verb : {"run", "search properties", "mutants", "search exhaust",
+                           "search explore", "verify", "diff", "resume-proof"}) {
+    std::istringstream words(verb);
+    std::vector<std::string> line{std::istream_iterator<std::string>(words), {}};
+    line.emplace_back("--help");
+    std::string help = run_program(line).out;
     // The lines of the help are filled.
     for (char& c : help) c = c == '\n' ? ' ' : c;
     while (help.find("  ") != std::string::npos) help.replace(help.find("  "), 2, " ");
@@ -247,10 +252,10 @@ TEST(ReportSchema, has_each_field_that_the_program_writes_and_no_other) {
   const std::string full = out.path() + "/full";
   const std::vector<std::vector<std::string>> commands = {
       {"run", kPageScenario, "--double", "--report", full},
-      {"properties", "continuity", "--cases", "2", "--report", full},
+      {"search", "properties", "continuity", "--cases", "2", "--report", full},
       {"mutants", kPageScenario, "--only", "floor-vs-ceil-chunk", "--report", full},
-      {"exhaust", "--max-world", "2", "--report", full},
-      {"explore", "--runs", "3", "--quiet", "--report", full},
+      {"search", "exhaust", "--max-world", "2", "--report", full},
+      {"search", "explore", "--runs", "3", "--quiet", "--report", full},
       {"run", kPageScenario, "--mutant", "floor-vs-ceil-chunk", "--report", out.path() + "/fail"},
       {"verify", REPRISE_TEST_DATA "/mcore_0.16.1_gpt_tp2_pp2", "--report", out.path() + "/files"}};
   for (const auto& command : commands) run_program(command);

@@ -111,18 +111,52 @@ TEST(CommandLine, NoNumberOfAnyVerbIsTakenForAnother) {
     }
     return found;
   };
+  std::vector<std::vector<std::string>> verbs;
   for (const std::string& verb : matches(run_program({"--help"}).out, kVerb)) {
-    for (const std::string& option : matches(run_program({verb, "--help"}).out, kNumber)) {
+    if (verb != "search") verbs.push_back({verb});
+  }
+  for (const std::string& subject : matches(run_program({"search", "--help"}).out, kVerb)) {
+    verbs.push_back({"search", subject});
+  }
+  for (const auto& verb : verbs) {
+    const auto run_verb = [&verb](std::vector<std::string> words) {
+      words.insert(words.begin(), verb.begin(), verb.end());
+      return run_program(words);
+    };
+    for (const std::string& option : matches(run_verb({"--help"}).out, kNumber)) {
       ++options;
       for (const char* word : {"99999999999999999999", "9223372036854775808", "0x10", "1e3", "-1",
                                "-99999999999999999999", "1 ", ""}) {
-        const auto result = run_program({verb, option, word});
-        EXPECT_EQ(result.exit_code, 2) << verb << ' ' << option << " '" << word << "'";
+        const auto result = run_verb({option, word});
+        EXPECT_EQ(result.exit_code, 2) << verb.back() << ' ' << option << " '" << word << "'";
         EXPECT_THAT(result.err, HasSubstr(option)) << word;
       }
     }
   }
   EXPECT_GT(options, 20U);
+}
+
+TEST(CommandLine, a_search_has_subjects_which_as_verbs_name_it) {
+  const auto help = run_program({"search", "--help"});
+  EXPECT_EQ(help.exit_code, 0);
+  EXPECT_THAT(help.out, AllOf(HasSubstr("\n  properties "), HasSubstr("\n  explore "),
+                              HasSubstr("\n  exhaust ")));
+  EXPECT_THAT(run_program({"--help"}).out,
+              AllOf(HasSubstr("\n  search "), Not(HasSubstr("\n  explore "))));
+  const auto none = run_program({"search"});
+  EXPECT_EQ(none.exit_code, 2);
+  EXPECT_THAT(none.err, HasSubstr("Try 'reprise search --help'"));
+  const auto unknown = run_program({"search", "explor"});
+  EXPECT_EQ(unknown.exit_code, 2);
+  EXPECT_THAT(unknown.err, HasSubstr("unknown subject 'explor'; did you mean 'explore'?"));
+  EXPECT_THAT(run_program({"search", "explore", "--run", "1"}).err,
+              HasSubstr("reprise search explore: unknown option '--run'; did you mean '--runs'?"));
+  const auto subject = run_program({"search", "properties", "--list"});
+  const auto alias = run_program({"properties", "--list"});
+  EXPECT_EQ(alias.exit_code, 0);
+  EXPECT_EQ(alias.out, subject.out);
+  EXPECT_EQ(alias.err, "reprise properties: this is now 'reprise search properties'\n");
+  EXPECT_THAT(subject.err, IsEmpty());
 }
 
 TEST(Inspect, ListsTensorsObjectsAndFiles) {

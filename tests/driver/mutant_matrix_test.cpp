@@ -68,7 +68,7 @@ TEST(MutantMatrix, a_scenario_that_fails_without_a_mutant_is_left_out) {
 }
 
 TEST(MutantMatrix, an_interruption_leaves_out_scenarios_not_tried_with_all) {
-  MatrixRequest request{
+  MutantRequest request{
       .selection = {.paths = {REPRISE_SOURCE_DIR "/scenarios/placements/tp2dp2-to-tp4.yaml",
                               REPRISE_SOURCE_DIR "/scenarios/placements/uneven-dims.yaml"}},
       .only = "floor-vs-ceil-chunk"};

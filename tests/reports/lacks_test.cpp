@@ -28,7 +28,7 @@ TEST(Lacks, a_plain_run_says_what_it_is_good_for_and_what_it_has_not) {
               ElementsAre(HasSubstr("only shows how each scenario ended when it was run once"),
                           StartsWith("determinism: nothing was run twice"),
                           AllOf(StartsWith("properties: no random case"),
-                                HasSubstr("'reprise properties --report DIR'")),
+                                HasSubstr("'reprise search properties --report DIR'")),
                           AllOf(StartsWith("mutants: none was switched on"),
                                 HasSubstr("'reprise mutants --report DIR'"))));
 }

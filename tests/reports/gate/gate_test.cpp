@@ -220,7 +220,7 @@ TEST(Gate, all_that_an_interrupted_run_left_out_is_one_reason) {
   ASSERT_EQ(ruling.refusals.size(), 1U);
   EXPECT_EQ(ruling.refusals[0].fix,
             "run the lane to its end: reprise run scenarios --double --report out && reprise "
-            "properties --report out && reprise mutants scenarios --report out");
+            "search properties --report out && reprise mutants scenarios --report out");
 }
 
 TEST(Gate, what_failed_before_an_interruption_is_told_too) {
@@ -665,7 +665,7 @@ TEST(Gate, a_plain_run_is_one_reason_with_the_commands_of_a_full_one) {
     std::function<void(Report&)> spoil;
   };
   const std::string run = "reprise run scenarios --double --report out";
-  const std::string properties = "reprise properties --report out";
+  const std::string properties = "reprise search properties --report out";
   const std::string mutants = "reprise mutants scenarios --report out";
   const std::vector<Lacking> rows = {
       {"is incomplete: no property (the baseline has 2)", properties,
@@ -746,7 +746,7 @@ TEST(Gate, commands_call_the_program_and_catalogue_as_the_caller_did) {
       rule(submissions, sample_baseline(), {.commit = kSampleCommit, .program = "build/reprise"});
   ASSERT_EQ(ruling.refusals.size(), 1U);
   EXPECT_EQ(ruling.refusals[0].fix,
-            "complete it: build/reprise properties --report 'it'\\''s/out' && build/reprise "
+            "complete it: build/reprise search properties --report 'it'\\''s/out' && build/reprise "
             "mutants 'my jobs' --report 'it'\\''s/out'");
 }
 

@@ -197,8 +197,8 @@ TEST_F(HtmlPage, says_of_each_kind_of_evidence_that_it_was_not_run) {
               HasSubstr("Not run: doubled runs, properties, pairs of layouts, mutants, "
                         "matrix of mutants, random timelines, trainers"));
   for (const char* command :
-       {"run scenarios --double", "reprise properties", "reprise exhaust", "reprise mutants",
-        "mutants --matrix", "reprise explore", "--lane program"}) {
+       {"run scenarios --double", "reprise search properties", "reprise search exhaust",
+        "reprise mutants", "mutants --matrix", "reprise search explore", "--lane program"}) {
     EXPECT_THAT(page.text(), HasSubstr(command));
     EXPECT_THAT(to_html(report, ""), HasSubstr(command)) << "without a script, too";
   }
