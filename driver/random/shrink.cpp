@@ -6,6 +6,7 @@
 
 #include "driver/language/scenario_checkpoint.hpp"
 #include "driver/language/scenario_job.hpp"
+#include "driver/language/scenario_layout.hpp"
 #include "driver/language/scenario_modules.hpp"
 #include "driver/random/outcome_rules.hpp"
 #include "reprise/error.hpp"
@@ -343,14 +344,7 @@ void shrink_layouts(const Scenario& from, Variants& variants) {
     layout.ep = 1;
     layout.etp = 0;
   });
-  for (const auto& field : sim::kLayoutFields) {
-    change_layouts(from, variants, [name = field.name](Layout& layout) {
-      layout.set_size(name, Layout{}.size_of(name));
-      if (name == "pp") layout.vpp = 1;
-      if (name == "pp" || name == "vpp") layout.stage_layers.clear();
-    });
-  }
-  change_layouts(from, variants, [](Layout& layout) { layout.order = Layout{}.order; });
+  for (const auto& row : layout_rows()) change_layouts(from, variants, row.reset);
   for (std::int32_t size = 2; size < largest_world(from); ++size) {
     change_layouts(from, variants, [size](Layout& layout) {
       layout.dp = std::min(layout.dp, size);
@@ -362,7 +356,6 @@ void shrink_layouts(const Scenario& from, Variants& variants) {
       });
     }
   }
-  change_layouts(from, variants, [](Layout& layout) { layout.stage_layers.clear(); });
 }
 
 void shrink_actions(const Scenario& from, Variants& variants) {
