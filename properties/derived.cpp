@@ -96,7 +96,7 @@ class Judge {
               const std::byte* master, const std::array<std::byte, sizeof(float)>& right,
               std::string_view holder) {
     reported_ = true;
-    evidence_.rulings.push_back(
+    evidence_.findings.push_back(
         {passed_on::kStaleDerived, leaf.key,
          "the weight at " + to_string(index) + " is " + print_element(leaf.dtype, weight) + "; " +
              std::string(holder) + " fp32 master is " + print_element(DType::kFloat32, master) +

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "properties/finding.hpp"
 #include "properties/global_state.hpp"
-#include "properties/ruling.hpp"
 
 namespace reprise {
 
@@ -15,7 +15,7 @@ inline constexpr std::string_view kMasterPrefix = "optimizer.state.fp32_param.";
 
 struct DerivedEvidence {
   std::uint64_t elements = 0;  ///< number of weights compared with a master
-  Rulings rulings;             ///< STALE_DERIVED rulings, at most one per weight
+  judged::Findings findings;   ///< STALE_DERIVED findings, at most one per weight
 };
 
 /// Checks every weight of this rank whose master this rank holds too. Weights are bf16 or fp32.

@@ -3,18 +3,11 @@
 #include <algorithm>
 
 #include "core/base/hash.hpp"
+#include "properties/global_state.hpp"
 #include "properties/ruling_code.hpp"
 
 namespace reprise {
 namespace {
-
-Bytes elements_of(const TensorLeaf& leaf, const Piece& piece) {
-  const std::size_t width = size_of(leaf.dtype);
-  Bytes packed(static_cast<std::size_t>(piece.box.elements()) * width);
-  copy_strided({leaf.data + static_cast<std::size_t>(piece.local) * width, piece.strides},
-               {packed.data(), contiguous_strides(piece.box.extent)}, piece.box.extent, width);
-  return packed;
-}
 
 bool is_poison(const Bytes& elements) {
   return std::all_of(elements.begin(), elements.end(),
@@ -45,10 +38,10 @@ RefusalEvidence Destination::refused(GlobalRank rank, const StateDict& after) co
       evidence.elements += static_cast<std::uint64_t>(piece.box.elements());
     }
     if (wrong == nullptr) continue;
-    evidence.rulings.push_back({judged::kBitMismatch, leaf.key,
-                                "after the refused load " + to_string(wrong->box) +
-                                    " has neither its earlier bits nor poison",
-                                rank});
+    evidence.findings.push_back({judged::kBitMismatch, leaf.key,
+                                 "after the refused load " + to_string(wrong->box) +
+                                     " has neither its earlier bits nor poison",
+                                 rank});
   }
   return evidence;
 }

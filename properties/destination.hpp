@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "core/state/state_dict.hpp"
-#include "properties/ruling.hpp"
+#include "properties/finding.hpp"
 #include "reprise/types.hpp"
 
 namespace reprise {
@@ -17,9 +17,9 @@ namespace reprise {
 /// If a load fails while reading, it fills every requested tensor with this byte.
 inline constexpr std::byte kLoadPoison{0xBD};
 
-/// The rulings after a refusal, and the numbers of tensors and elements that were checked.
+/// The findings after a refusal, and the numbers of tensors and elements that were checked.
 struct RefusalEvidence {
-  Rulings rulings;
+  judged::Findings findings;
   std::uint64_t tensors = 0;
   std::uint64_t elements = 0;
 };

@@ -21,7 +21,7 @@ struct Growing {
 
 class Assembly {
  public:
-  explicit Assembly(Rulings& rulings) : rulings_(rulings) {}
+  explicit Assembly(judged::Findings& findings) : findings_(findings) {}
 
   void add(const TensorLeaf& leaf, GlobalRank rank) {
     auto [entry, fresh] = tensors_.try_emplace(leaf.key);
@@ -35,7 +35,7 @@ class Assembly {
     const std::string key = stored_key(leaf);
     const auto [entry, fresh] = objects_.try_emplace(key, leaf.value);
     if (!fresh && !(entry->second == leaf.value)) {
-      rulings_.push_back({judged::kReplicaMismatch, key, "two ranks hold different values", rank});
+      findings_.push_back({judged::kReplicaMismatch, key, "two ranks hold different values", rank});
     }
   }
 
@@ -46,7 +46,7 @@ class Assembly {
       const auto gap = std::find(growing.filled.begin(), growing.filled.end(), false);
       if (gap != growing.filled.end()) {
         const Dims index = index_at(gap - growing.filled.begin(), growing.tensor.shape);
-        rulings_.push_back(
+        findings_.push_back(
             {Code::kCoverageGap, key, "no rank holds element " + to_string(index), {}});
       }
       state.tensors.push_back(std::move(growing.tensor));
@@ -65,11 +65,11 @@ class Assembly {
 
   bool agrees(const GlobalTensor& tensor, const TensorLeaf& leaf, GlobalRank rank) {
     if (tensor.dtype != leaf.dtype) {
-      rulings_.push_back({Code::kDtypeDrift, leaf.key, "ranks disagree on the type", rank});
+      findings_.push_back({Code::kDtypeDrift, leaf.key, "ranks disagree on the type", rank});
       return false;
     }
     if (!(tensor.shape == leaf.shape)) {
-      rulings_.push_back({Code::kShapeDrift, leaf.key, "ranks disagree on the shape", rank});
+      findings_.push_back({Code::kShapeDrift, leaf.key, "ranks disagree on the shape", rank});
       return false;
     }
     return true;
@@ -79,7 +79,7 @@ class Assembly {
     const std::size_t width = size_of(leaf.dtype);
     const Dims& shape = leaf.shape;
     if (!contains(Box::whole(shape), piece.box)) {
-      rulings_.push_back(
+      findings_.push_back(
           {Code::kShapeDrift, leaf.key,
            "box " + to_string(piece.box) + " extends beyond shape " + to_string(shape), rank});
       return;
@@ -101,17 +101,17 @@ class Assembly {
         growing.filled[global] = true;
       } else if (!differs && !std::equal(from, from + width, to)) {
         differs = true;
-        rulings_.push_back({judged::kReplicaMismatch, leaf.key,
-                            "element " + to_string(index) + " is " +
-                                print_element(leaf.dtype, from) + " here and " +
-                                print_element(leaf.dtype, to) + " on a lower rank",
-                            rank});
+        findings_.push_back({judged::kReplicaMismatch, leaf.key,
+                             "element " + to_string(index) + " is " +
+                                 print_element(leaf.dtype, from) + " here and " +
+                                 print_element(leaf.dtype, to) + " on a lower rank",
+                             rank});
       }
     }
     growing.tensor.holders.push_back({piece.box, rank});
   }
 
-  Rulings& rulings_;
+  judged::Findings& findings_;
   std::map<std::string, Growing> tensors_;
   std::map<std::string, Value> objects_;
 };
@@ -125,20 +125,20 @@ const GlobalObject* GlobalState::object(std::string_view key) const {
   return find_by_key(objects, key);
 }
 
-GlobalState assemble(std::span<const RankState> ranks, Rulings& rulings) {
+GlobalState assemble(std::span<const RankState> ranks, judged::Findings& findings) {
   CHECK(!ranks.empty());
-  Assembly assembly(rulings);
+  Assembly assembly(findings);
   const Value& common = ranks.front().state->common;
   for (const auto& [rank, state] : ranks) {
     for (const auto& leaf : state->tensors) assembly.add(leaf, rank);
     for (const auto& leaf : state->objects) assembly.add(leaf, rank);
     const auto differing = differences(common, state->common, 1);
     if (differing.empty()) continue;
-    rulings.push_back({Code::kCommonStateDiverges, differing.front().path,
-                       differing.front().left + " on rank " +
-                           std::to_string(ranks.front().rank.value) + ", here " +
-                           differing.front().right,
-                       rank});
+    findings.push_back({Code::kCommonStateDiverges, differing.front().path,
+                        differing.front().left + " on rank " +
+                            std::to_string(ranks.front().rank.value) + ", here " +
+                            differing.front().right,
+                        rank});
   }
   return assembly.finish(common);
 }
@@ -147,6 +147,20 @@ Bytes elements_of(const GlobalTensor& tensor, const Box& box) {
   Bytes elements;
   pack_elements(tensor, box, elements);
   return elements;
+}
+
+Bytes elements_of(const TensorLeaf& leaf, const Piece& piece) {
+  Bytes elements;
+  pack_elements(leaf, piece, elements);
+  return elements;
+}
+
+void pack_elements(const TensorLeaf& leaf, const Piece& piece, Bytes& elements) {
+  const std::size_t width = size_of(leaf.dtype);
+  elements.resize(static_cast<std::size_t>(piece.box.elements()) * width);
+  if (elements.empty()) return;
+  copy_strided({leaf.data + static_cast<std::size_t>(piece.local) * width, piece.strides},
+               {elements.data(), contiguous_strides(piece.box.extent)}, piece.box.extent, width);
 }
 
 void pack_elements(const GlobalTensor& tensor, const Box& box, Bytes& elements) {

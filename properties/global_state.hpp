@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/state/state_dict.hpp"
-#include "properties/ruling.hpp"
+#include "properties/finding.hpp"
 
 namespace reprise {
 
@@ -48,12 +48,15 @@ struct RankState {
 /// Assembles the states of one or more ranks. Reports REPLICA_MISMATCH if two ranks hold different
 /// bits of one element or different values of one object. Also reports COVERAGE_GAP, SHAPE_DRIFT,
 /// DTYPE_DRIFT and COMMON_STATE_DIVERGES.
-GlobalState assemble(std::span<const RankState> ranks, Rulings& rulings);
+GlobalState assemble(std::span<const RankState> ranks, judged::Findings& findings);
 
 /// Returns those elements of the tensor that are in the box, row-major.
 Bytes elements_of(const GlobalTensor& tensor, const Box& box);
+/// The same, for a piece that a rank holds in host memory.
+Bytes elements_of(const TensorLeaf& leaf, const Piece& piece);
 /// Does the same with memory that the caller keeps: `elements` then holds these elements and no
 /// others.
 void pack_elements(const GlobalTensor& tensor, const Box& box, Bytes& elements);
+void pack_elements(const TensorLeaf& leaf, const Piece& piece, Bytes& elements);
 
 }  // namespace reprise

@@ -53,15 +53,15 @@ Inventory common_paths_of(const Value& common) {
   return paths;
 }
 
-Rulings judge_inventory(const Inventory& live, const Inventory& saved, const Inventory& requested,
-                        std::span<const std::string> excused) {
+judged::Findings judge_inventory(const Inventory& live, const Inventory& saved,
+                                 const Inventory& requested, std::span<const std::string> excused) {
   Inventory all;
   for (const auto* side : {&live, &saved, &requested}) {
     all.insert(all.end(), side->begin(), side->end());
   }
   std::sort(all.begin(), all.end());
   all.erase(std::unique(all.begin(), all.end()), all.end());
-  Rulings rulings;
+  judged::Findings findings;
   for (const auto& key : all) {
     if (excuses(excused, key)) continue;
     std::string lacking;
@@ -70,35 +70,35 @@ Rulings judge_inventory(const Inventory& live, const Inventory& saved, const Inv
     if (!has(requested, key)) lacking += " the key is not requested by a load;";
     if (lacking.empty()) continue;
     lacking.pop_back();
-    rulings.push_back({judged::kKeysetAsymmetry, key, lacking.substr(1), {}});
+    findings.push_back({judged::kKeysetAsymmetry, key, lacking.substr(1), {}});
   }
-  return rulings;
+  return findings;
 }
 
-Rulings judge_request(const Inventory& requested, const Inventory& stored,
-                      std::span<const std::string> excused) {
-  Rulings rulings;
+judged::Findings judge_request(const Inventory& requested, const Inventory& stored,
+                               std::span<const std::string> excused) {
+  judged::Findings findings;
   const auto compare = [&](const Inventory& here, const Inventory& there, const char* message,
                            SourceLine line = SourceLine::here()) {
     for (const auto& key : here) {
       if (has(there, key) || excuses(excused, key)) continue;
-      rulings.push_back({judged::kKeysetAsymmetry, key, message, {}, line});
+      findings.push_back({judged::kKeysetAsymmetry, key, message, {}, line});
     }
   };
   compare(stored, requested, "the checkpoint has it but no rank requests it");
   compare(requested, stored, "a rank requests it but the checkpoint does not have it");
-  return rulings;
+  return findings;
 }
 
-Rulings judge_common_inventory(const Value& live, const Value& saved) {
+judged::Findings judge_common_inventory(const Value& live, const Value& saved) {
   const Inventory kept = common_paths_of(saved);
-  Rulings rulings;
+  judged::Findings findings;
   for (const auto& path : common_paths_of(live)) {
     if (has(kept, path)) continue;
-    rulings.push_back(
+    findings.push_back(
         {judged::kLostObject, "common" + path, "the job has it but does not save it", {}});
   }
-  return rulings;
+  return findings;
 }
 
 }  // namespace reprise

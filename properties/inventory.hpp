@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/state/state_dict.hpp"
-#include "properties/ruling.hpp"
+#include "properties/finding.hpp"
 
 namespace reprise {
 
@@ -20,16 +20,16 @@ Inventory common_paths_of(const Value& common);
 /// Checks that three sets of keys are equal: those of the job, of its save, and of its load. If a
 /// key is excused, so are the objects with that key. Reports KEYSET_ASYMMETRY once for each key
 /// that is not in all sets; the message says where it is missing.
-Rulings judge_inventory(const Inventory& live, const Inventory& saved, const Inventory& requested,
-                        std::span<const std::string> excused);
+judged::Findings judge_inventory(const Inventory& live, const Inventory& saved,
+                                 const Inventory& requested, std::span<const std::string> excused);
 
 /// Checks that all ranks together request exactly the keys of the checkpoint. Reports
 /// KEYSET_ASYMMETRY once for each key that only one side has.
-Rulings judge_request(const Inventory& requested, const Inventory& stored,
-                      std::span<const std::string> excused);
+judged::Findings judge_request(const Inventory& requested, const Inventory& stored,
+                               std::span<const std::string> excused);
 
 /// Reports LOST_OBJECT for each entry that the live common state has and the saved common state
 /// lacks.
-Rulings judge_common_inventory(const Value& live, const Value& saved);
+judged::Findings judge_common_inventory(const Value& live, const Value& saved);
 
 }  // namespace reprise

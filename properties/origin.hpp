@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "properties/finding.hpp"
 #include "properties/global_state.hpp"
-#include "properties/ruling.hpp"
 #include "properties/ruling_code.hpp"
 
 namespace reprise {

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "core/base/hash.hpp"
+#include "properties/global_state.hpp"
 #include "properties/ruling_code.hpp"
 
 namespace reprise {
@@ -16,9 +17,7 @@ Bytes defined_elements(const TensorLeaf& leaf, const Piece& piece,
                        std::span<const Undefined> undefined) {
   const std::size_t width = size_of(leaf.dtype);
   const Dims strides = contiguous_strides(piece.box.extent);
-  Bytes elements(static_cast<std::size_t>(piece.box.elements()) * width);
-  copy_strided({leaf.data + static_cast<std::size_t>(piece.local) * width, piece.strides},
-               {elements.data(), strides}, piece.box.extent, width);
+  Bytes elements = elements_of(leaf, piece);
   for (const auto& hole : undefined) {
     if (hole.key != leaf.key) continue;
     const auto common = intersect(hole.box, piece.box);
@@ -86,13 +85,13 @@ class Audit {
     }
   }
 
-  Rulings rulings;
+  judged::Findings findings;
 
  private:
   void find(RulingCode code, const std::string& key, GlobalRank rank, std::string message,
             SourceLine line = SourceLine::here()) {
     if (!found_.insert({code, key}).second) return;
-    rulings.push_back({code, key, std::move(message), rank, line});
+    findings.push_back({code, key, std::move(message), rank, line});
   }
 
   void equal(const std::vector<Copy>& copies) {
@@ -186,7 +185,7 @@ std::string differing_elements(const HeldItem& a, const HeldItem& b) {
          " elements from " + global(begin) + " to " + global(end - 1);
 }
 
-Rulings judge_replicas(std::span<const AuditPage> pages, Pages which) {
+judged::Findings judge_replicas(std::span<const AuditPage> pages, Pages which) {
   Audit audit(which);
   if (pages.empty()) return {};
   std::map<std::pair<std::string, Box>, std::vector<Copy>> copies;
@@ -195,7 +194,7 @@ Rulings judge_replicas(std::span<const AuditPage> pages, Pages which) {
   }
   for (const auto& [place, all] : copies) audit.item(all);
   audit.common(pages);
-  return std::move(audit.rulings);
+  return std::move(audit.findings);
 }
 
 }  // namespace reprise

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "core/state/state_dict.hpp"
-#include "properties/ruling.hpp"
+#include "properties/finding.hpp"
 
 namespace reprise {
 
@@ -72,6 +72,6 @@ enum class Pages : std::uint8_t { kAll, kSome };
 /// the first block that differs. Reports MULTI_WRITER if there is a second main copy, and NO_WRITER
 /// if all pages are present and there is no main copy. Reports COMMON_STATE_DIVERGES if ranks have
 /// different common states. Reports each code at most once per key.
-Rulings judge_replicas(std::span<const AuditPage> pages, Pages which);
+judged::Findings judge_replicas(std::span<const AuditPage> pages, Pages which);
 
 }  // namespace reprise

@@ -1,5 +1,5 @@
 #pragma once
-// Defines the codes of rulings. Some of them can also be the code of an Error; only judges use the
+// Defines the codes of findings. Some of them can also be the code of an Error; only judges use the
 // others. Reports and the expectations of scenarios contain the printed names.
 
 #include <compare>

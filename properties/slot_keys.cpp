@@ -68,26 +68,26 @@ bool is_of_optimizer(std::string_view key) {
   return at != std::string_view::npos && begins_part(key, at);
 }
 
-Ruling asymmetry(const std::string& key, const std::string& text,
-                 SourceLine line = SourceLine::here()) {
+judged::Finding asymmetry(const std::string& key, const std::string& text,
+                          SourceLine line = SourceLine::here()) {
   return {judged::kKeysetAsymmetry, key, text, {}, line};
 }
 
 }  // namespace
 
-Rulings judge_slot_keys(std::span<const std::string> keys) {
+judged::Findings judge_slot_keys(std::span<const std::string> keys) {
   std::map<std::string, std::set<std::string_view>> slots;  // of each weight that is stored
   for (const std::string& key : keys) {
     if (!is_of_optimizer(key)) slots[key];
   }
-  Rulings rulings;
+  judged::Findings findings;
   std::map<std::string_view, std::set<std::string_view>> expected;  // slots of each module
   for (const std::string& key : keys) {
     const auto found = slot_of(key);
     if (!found) continue;
     const auto weight = slots.find(found->weight);
     if (weight == slots.end()) {
-      rulings.push_back(asymmetry(
+      findings.push_back(asymmetry(
           key, "the optimizer's tensor refers to a tensor that is not stored: there is no " +
                    found->weight));
       continue;
@@ -98,11 +98,11 @@ Rulings judge_slot_keys(std::span<const std::string> keys) {
   for (const auto& [weight, there] : slots) {
     const auto module = expected.find(module_in(weight));
     if (module == expected.end() || there == module->second) continue;
-    rulings.push_back(asymmetry(weight, "the optimizer has " + std::to_string(there.size()) +
-                                            " tensors of this one and " +
-                                            std::to_string(module->second.size()) + " of others"));
+    findings.push_back(asymmetry(weight, "the optimizer has " + std::to_string(there.size()) +
+                                             " tensors of this one and " +
+                                             std::to_string(module->second.size()) + " of others"));
   }
-  return rulings;
+  return findings;
 }
 
 }  // namespace reprise

@@ -12,7 +12,7 @@
 #include <span>
 #include <string>
 
-#include "properties/ruling.hpp"
+#include "properties/finding.hpp"
 
 namespace reprise {
 
@@ -25,6 +25,6 @@ namespace reprise {
 /// own stores no "fp32_param".
 ///
 /// State in flat buckets names no weights, so nothing is ruled on it.
-Rulings judge_slot_keys(std::span<const std::string> keys);
+judged::Findings judge_slot_keys(std::span<const std::string> keys);
 
 }  // namespace reprise

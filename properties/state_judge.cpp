@@ -11,15 +11,6 @@ namespace {
 /// Maximum number of adjacent wrong elements whose origin is determined together.
 constexpr std::int64_t kRunMax = 8;
 
-/// Copies the elements of a piece to `elements`, in row-major order.
-void pack(const TensorLeaf& leaf, const Piece& piece, Bytes& elements) {
-  const std::size_t width = size_of(leaf.dtype);
-  elements.resize(static_cast<std::size_t>(piece.box.elements()) * width);
-  if (elements.empty()) return;
-  copy_strided({leaf.data + static_cast<std::size_t>(piece.local) * width, piece.strides},
-               {elements.data(), contiguous_strides(piece.box.extent)}, piece.box.extent, width);
-}
-
 /// Returns how many adjacent elements differ, starting with the one at `at`. Counts no further than
 /// `most`.
 std::int64_t wrong_run(const Bytes& saved, const Bytes& loaded, std::size_t width, std::int64_t at,
@@ -77,7 +68,7 @@ class Judge {
  private:
   void find(RulingCode code, const std::string& key, std::string message,
             SourceLine line = SourceLine::here()) {
-    evidence_.rulings.push_back({code, key, std::move(message), evidence_.rank, line});
+    evidence_.findings.push_back({code, key, std::move(message), evidence_.rank, line});
   }
 
   bool skipped(const std::string& key) const {
@@ -112,7 +103,7 @@ class Judge {
 
   void piece_of(const GlobalTensor& known, const TensorLeaf& leaf, const Piece& piece,
                 bool& reported) {
-    pack(leaf, piece, loaded_elements_);
+    pack_elements(leaf, piece, loaded_elements_);
     pack_elements(known, piece.box, saved_elements_);
     const auto compared = compare_elements(leaf.dtype, saved_elements_.data(),
                                            loaded_elements_.data(), piece.box.elements());

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "core/geometry/compare.hpp"
+#include "properties/finding.hpp"
 #include "properties/global_state.hpp"
 #include "properties/origin.hpp"
-#include "properties/ruling.hpp"
 
 namespace reprise {
 
@@ -34,7 +34,7 @@ struct StateEvidence {
   std::uint64_t values = 0;         ///< number of objects and common states compared
   std::vector<std::string> absent;  ///< keys of saved tensors without a leaf on this rank
   std::optional<FirstMismatch> first;
-  Rulings rulings;
+  judged::Findings findings;
 };
 
 /// Which tensors a rank is expected to have: all tensors of the job, or only those of the rank's
@@ -55,7 +55,7 @@ struct JudgeOptions {
 
 /// Compares all leaves of `loaded` with `saved`. Reports KEYSET_ASYMMETRY for a tensor that only
 /// `loaded` has, and also for a tensor that only `saved` has if options.expected is kEveryTensor.
-/// Reports LOST_OBJECT for an object that only one side has. There is at most one ruling per leaf.
+/// Reports LOST_OBJECT for an object that only one side has. There is at most one finding per leaf.
 StateEvidence judge_state(const GlobalState& saved, const RankState& loaded,
                           const JudgeOptions& options = {});
 

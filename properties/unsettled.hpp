@@ -5,8 +5,8 @@
 
 #include <cstddef>
 
+#include "properties/finding.hpp"
 #include "properties/global_state.hpp"
-#include "properties/ruling.hpp"
 
 namespace reprise {
 
@@ -17,6 +17,6 @@ inline constexpr std::byte kUnsettledLoad{0xB5};  ///< copies into the job's mem
 /// a load's. A piece contains the pattern if 16 adjacent bytes are equal to the pattern's byte. A
 /// piece of 4 to 15 bytes contains it if all bytes are equal to that byte. Smaller pieces are not
 /// checked.
-Rulings judge_settled(const RankState& loaded);
+judged::Findings judge_settled(const RankState& loaded);
 
 }  // namespace reprise

@@ -68,7 +68,7 @@ void add_findings(const std::vector<WatchFinding>& findings, std::string& text) 
     text += "  " + padded(fits ? where : "", widths[0]);
     if (widths[1] > 0) text += "  " + padded(ranks, widths[1]);
     text += "  " + what;
-    const bool note = findings[i].weight == driver::Weight::kNote;
+    const bool note = findings[i].severity == driver::Severity::kNote;
     text += note ? " (note)" : fmt::format("  {}", name_of(findings[i].code));
     text += '\n';
   }

@@ -35,7 +35,7 @@ PairTally::PairTally(const SavedLayout& saved, const PairRule& rule, std::int32_
 
 void PairTally::find(RulingCode code, GlobalRank rank, const std::string& key,
                      const std::string& message, SourceLine line) {
-  if (!wrong_ && may_state(line, code)) wrong_ = Ruling{code, key, message, rank, line};
+  if (!wrong_ && may_state(line, code)) wrong_ = judged::Finding{code, key, message, rank, line};
 }
 
 void PairTally::delivered(GlobalRank rank, const StateDict& loaded) {
@@ -70,11 +70,11 @@ void PairTally::took(GlobalRank rank, const StateDict& model) {
   const StateEvidence evidence = judge_state(saved_.model, {rank, &model}, options);
   elements_ += evidence.compared.elements;
   values_ += evidence.values;
-  if (!evidence.rulings.empty() && !wrong_) {
-    wrong_ = evidence.rulings.front();
+  if (!evidence.findings.empty() && !wrong_) {
+    wrong_ = evidence.findings.front();
     wrong_->rank = rank;
   }
-  if (evidence.rulings.empty()) mark(model);
+  if (evidence.findings.empty()) mark(model);
 }
 
 void PairTally::mark(const StateDict& model) {
@@ -106,7 +106,7 @@ PairResult PairTally::result() const {
   if (wrong_) {
     set_wrong(
         result, wrong_->code,
-        "rank " + std::to_string(wrong_->rank->value) + ", " + wrong_->key + ": " + wrong_->message,
+        "rank " + std::to_string(wrong_->rank->value) + ", " + wrong_->key + ": " + wrong_->text,
         wrong_->line);
     return result;
   }

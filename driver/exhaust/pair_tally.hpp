@@ -8,7 +8,7 @@
 
 #include "driver/exhaust/pair_rule.hpp"
 #include "driver/exhaust/saved_layout.hpp"
-#include "properties/ruling.hpp"
+#include "properties/finding.hpp"
 
 namespace reprise::driver {
 
@@ -55,10 +55,10 @@ class PairTally {
   PairRule rule_;
   std::int32_t ranks_;
   std::int32_t ended_ = 0;
-  std::vector<Error> errors_;    ///< one per refused rank
-  std::optional<Ruling> wrong_;  ///< the first ruling, if any
-  std::vector<Bytes> reached_;   ///< by tensor and element: 1 if some rank compared it
-  std::vector<bool> objects_;    ///< by stored object: true if some rank compared it
+  std::vector<Error> errors_;             ///< one per refused rank
+  std::optional<judged::Finding> wrong_;  ///< the first finding, if any
+  std::vector<Bytes> reached_;            ///< by tensor and element: 1 if some rank compared it
+  std::vector<bool> objects_;             ///< by stored object: true if some rank compared it
   std::uint64_t elements_ = 0;
   std::uint64_t values_ = 0;
 };

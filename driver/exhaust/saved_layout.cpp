@@ -39,11 +39,11 @@ GlobalState whole(const std::vector<Saver>& savers, StateDict Saver::*part) {
   for (std::size_t r = 0; r < savers.size(); ++r) {
     ranks.push_back({GlobalRank{static_cast<std::int32_t>(r)}, &(savers[r].*part)});
   }
-  Rulings rulings;
-  GlobalState state = assemble(ranks, rulings);
-  if (rulings.empty()) return state;
-  throw Error(Code::kInternal, "the ranks that save are not one job: " + rulings.front().message,
-              {.rank = rulings.front().rank, .key = rulings.front().key});
+  judged::Findings findings;
+  GlobalState state = assemble(ranks, findings);
+  if (findings.empty()) return state;
+  throw Error(Code::kInternal, "the ranks that save are not one job: " + findings.front().text,
+              {.rank = findings.front().rank, .key = findings.front().key});
 }
 
 /// True if all bytes of the element have the value to which memory is set before a load. No

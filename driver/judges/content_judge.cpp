@@ -115,25 +115,25 @@ bool is_replaced(const LifeRecord& life, std::size_t number) {
   return false;
 }
 
-void compare(Stored& stored, const AuditPage& page, const WholeSave& save, Rulings& rulings) {
+void compare(Stored& stored, const AuditPage& page, const WholeSave& save, Findings& findings) {
   for (const auto& held : page.items) {
     if (held.replica != 0 || save.padded.contains(held.key)) continue;
     const auto found = stored.item_like(held);
     if (!found || found->hashes == held.hashes) continue;  // other judges report missing items
-    rulings.push_back({save.beside > 0 ? judged::kTornSnapshot : judged::kBitMismatch, held.key,
-                       "rank " + std::to_string(page.rank.value) +
-                           " passed it to the save of step " + std::to_string(save.step.value) +
-                           ", but the committed checkpoint has different bits" +
-                           differing_elements(held, *found),
-                       page.rank});
+    findings.push_back({save.beside > 0 ? judged::kTornSnapshot : judged::kBitMismatch, held.key,
+                        "rank " + std::to_string(page.rank.value) +
+                            " passed it to the save of step " + std::to_string(save.step.value) +
+                            ", but the committed checkpoint has different bits" +
+                            differing_elements(held, *found),
+                        page.rank});
   }
 }
 
 }  // namespace
 
-Rulings judge_contents(Store& store, const LifeRecord& life) {
-  Rulings rulings;
-  if (was_lied_to(life)) return rulings;
+Findings judge_contents(Store& store, const LifeRecord& life) {
+  Findings findings;
+  if (was_lied_to(life)) return findings;
   for (std::size_t number = 0; number < saves_in(life); ++number) {
     const WholeSave save = save_of(life, number);
     if (!save.certain || is_replaced(life, number)) continue;
@@ -142,13 +142,13 @@ Rulings judge_contents(Store& store, const LifeRecord& life) {
       if (!holds_metadata(store, directory)) continue;  // retention removed the checkpoint
       Stored stored(Checkpoint::open(store, directory));
       for (const auto& rank : life.ranks) {
-        if (number < rank.audits.size()) compare(stored, rank.audits[number], save, rulings);
+        if (number < rank.audits.size()) compare(stored, rank.audits[number], save, findings);
       }
     } catch (const Error&) {
       continue;
     }
   }
-  return rulings;
+  return findings;
 }
 
 }  // namespace reprise::driver

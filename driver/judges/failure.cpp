@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 #include <set>
-#include <sstream>
 
 #include "core/base/natural_order.hpp"
 #include "driver/judges/life_end.hpp"
@@ -49,48 +48,20 @@ std::string coordinates_in(const sim::Layout& layout, const std::vector<GlobalRa
   return text;
 }
 
-/// Returns the step of all saves or all loads of the life; nothing if there are several.
-std::optional<std::int64_t> only_step(const LifeRecord& life, std::string_view phase) {
-  std::set<std::int64_t> steps;
-  for (const auto& rank : life.ranks) {
-    for (const auto& save : rank.saves) {
-      if (phase == "save") steps.insert(save.point.step.value);
-    }
-    for (const auto& load : rank.loads) {
-      if (phase == "load") steps.insert(load.step);
-    }
-  }
-  if (steps.size() != 1) return std::nullopt;
-  return *steps.begin();
-}
-
-RulingText as_text(const Ruling& ruling, std::string_view phase) {
-  std::ostringstream text;
-  text << ruling;
-  std::optional<std::int32_t> rank;
-  if (ruling.rank) rank = ruling.rank->value;
-  return {.code = ruling.code,
-          .text = text.str(),
-          .rank = rank,
-          .key = ruling.key,
-          .phase = std::string(phase)};
-}
-
 /// Collects consequences. The findings of a life with one code become one, with the first text.
 class Follows {
  public:
-  explicit Follows(const Judgement& cause) : cause_(cause) {}
+  explicit Follows(const Finding& cause) : cause_(cause) {}
 
-  void add(std::size_t life, std::optional<std::int32_t> rank, RulingCode code,
-           const std::string& text) {
-    const std::string own = without_code(text, code);
+  void add(std::size_t life, std::optional<GlobalRank> rank, RulingCode code,
+           const std::string& own) {
     if (is_cause(life, rank, code, own)) return;
     Group& group = group_of(life, std::string(name_of(code)), own);
     ++group.findings;
     if (!rank) return;
     auto& ranks = group.shown.ranks;
-    const auto place = std::lower_bound(ranks.begin(), ranks.end(), *rank);
-    if (place == ranks.end() || *place != *rank) ranks.insert(place, *rank);
+    const auto place = std::lower_bound(ranks.begin(), ranks.end(), rank->value);
+    if (place == ranks.end() || *place != rank->value) ranks.insert(place, rank->value);
   }
 
   void add(const FoundDifference& first) {
@@ -112,10 +83,10 @@ class Follows {
 
  private:
   /// The cause's own text may begin with its rank.
-  bool is_cause(std::size_t life, std::optional<std::int32_t> rank, RulingCode code,
+  bool is_cause(std::size_t life, std::optional<GlobalRank> rank, RulingCode code,
                 const std::string& text) const {
     return life == cause_.life && rank == cause_.rank && code == cause_.code &&
-           cause_.reason.ends_with(text);
+           cause_.text.ends_with(text);
   }
 
   struct Group {
@@ -132,7 +103,7 @@ class Follows {
     return groups_.back();
   }
 
-  const Judgement& cause_;
+  const Finding& cause_;
   std::vector<Group> groups_;
 };
 
@@ -140,39 +111,41 @@ class Follows {
 void add_ends(std::size_t number, const LifeRecord& life, Follows& follows) {
   for (const auto& rank : life.ranks) {
     if (rank.ending == Ending::kReturned || died_as_planned(rank)) continue;
-    follows.add(number, rank.result.rank, rank.code.value_or(Code::kInternal), rank.message);
+    const RulingCode code = rank.code.value_or(Code::kInternal);
+    follows.add(number, GlobalRank{rank.result.rank}, code,
+                judged::without_code(rank.message, code));
   }
 }
 
 /// Adds the end of a later life if the scenario does not allow it.
 void add_unplanned_end(const Scenario& scenario, std::size_t number, const LifeRecord& life,
                        Follows& follows) {
-  const Judgement ended = unplanned_end_of(scenario, number, life);
-  if (ended.code) follows.add(number, ended.rank, *ended.code, ended.reason);
+  const auto ended = unplanned_end_of(scenario, number, life);
+  if (ended) follows.add(number, ended->rank, ended->code, ended->text);
 }
 
-void add_rulings(std::size_t number, const LifeRecord& life, Follows& follows) {
+void add_findings(std::size_t number, const LifeRecord& life, Follows& follows) {
   for (const auto& rank : life.ranks) {
-    for (const auto& ruling : rank.rulings) {
-      follows.add(number, rank.result.rank, ruling.code, ruling.text);
+    for (const auto& finding : rank.findings) {
+      follows.add(number, GlobalRank{rank.result.rank}, finding.code, text_with_place(finding));
     }
   }
-  for (const auto& ruling : rulings_on_all(life)) {
-    follows.add(number, ruling.rank, ruling.code, ruling.text);
+  for (const auto& finding : findings_on_all(life)) {
+    follows.add(number, finding.rank, finding.code, text_with_place(finding));
   }
 }
 
 /// Returns what judges found about keys of single ranks in the life.
 reports::WrongKeys wrong_keys_in(std::size_t number, const LifeRecord& life) {
   std::map<std::pair<std::string, std::string>, std::set<std::int32_t>> found;
-  const auto add = [&found](const RulingText& ruling, std::int32_t rank) {
-    if (!ruling.key.empty()) found[{ruling.key, std::string(name_of(ruling.code))}].insert(rank);
+  const auto add = [&found](const Finding& finding, std::int32_t rank) {
+    if (!finding.key.empty()) found[{finding.key, std::string(name_of(finding.code))}].insert(rank);
   };
   for (const auto& rank : life.ranks) {
-    for (const auto& ruling : rank.rulings) add(ruling, rank.result.rank);
+    for (const auto& finding : rank.findings) add(finding, rank.result.rank);
   }
-  for (const auto& ruling : rulings_on_all(life)) {
-    if (ruling.rank) add(ruling, *ruling.rank);
+  for (const auto& finding : findings_on_all(life)) {
+    if (finding.rank) add(finding, finding.rank->value);
   }
   reports::WrongKeys wrong{.life = number};
   for (const auto& [name, ranks] : found) {
@@ -196,15 +169,19 @@ std::optional<reports::WrongKeys> wrong_keys_of(std::span<const LifeRecord> live
   return std::nullopt;
 }
 
+std::optional<std::int32_t> number_of(std::optional<GlobalRank> rank) {
+  return rank ? std::optional(rank->value) : std::nullopt;
+}
+
 /// True if the difference was found where the cause was, so that it shows the cause's harm itself.
-bool is_of_cause(const FoundDifference& first, const Judgement& found) {
+bool is_of_cause(const FoundDifference& first, const Finding& found) {
   return first.difference && found.life == first.life &&
-         (!found.rank || *found.rank == first.difference->rank) &&
+         (!found.rank || found.rank->value == first.difference->rank) &&
          (found.key.empty() || found.key == first.difference->key);
 }
 
 /// Returns the tensor of the first difference; without one, the tensor that the cause names.
-std::optional<WrongTensor> wrong_tensor_of(const Judgement& found, const FoundDifference& first) {
+std::optional<WrongTensor> wrong_tensor_of(const Finding& found, const FoundDifference& first) {
   if (const auto& difference = first.difference) {
     return WrongTensor{.life = first.life,
                        .key = difference->key,
@@ -215,7 +192,7 @@ std::optional<WrongTensor> wrong_tensor_of(const Judgement& found, const FoundDi
   return WrongTensor{.life = *found.life,
                      .at_save = found.phase == "save" || found.phase == "store",
                      .key = found.key,
-                     .rank = found.rank};
+                     .rank = number_of(found.rank)};
 }
 
 }  // namespace
@@ -230,15 +207,9 @@ std::string coordinates_of(const std::vector<sim::ModuleConfig>& modules, std::i
   return text;
 }
 
-std::vector<RulingText> rulings_on_all(const LifeRecord& life) {
-  std::vector<RulingText> all;
-  for (const auto& [phase, rulings] : judge_phases(life)) {
-    for (const auto& ruling : rulings) {
-      all.push_back(as_text(ruling, phase));
-      all.back().step = only_step(life, phase);
-    }
-  }
-  all.insert(all.end(), life.rulings.begin(), life.rulings.end());
+Findings findings_on_all(const LifeRecord& life) {
+  Findings all = judge_life(life);
+  all.append(life.findings);
   return all;
 }
 
@@ -249,14 +220,20 @@ std::string values_text(const reports::FirstDifference& first) {
          ", which comes from " + first.comes_from;
 }
 
+reports::Failure failure_from(const Finding& cause) {
+  return {.cause = cause.text,
+          .life = cause.life,
+          .step = cause.step,
+          .phase = cause.phase,
+          .rank = number_of(cause.rank),
+          .key = cause.key,
+          .saved = cause.expected,
+          .loaded = cause.found};
+}
+
 reports::Failure failure_of(const Scenario& scenario, std::span<const LifeRecord> lives,
-                            const Judgement& found, const FoundDifference& first) {
-  reports::Failure failure{.cause = found.reason,
-                           .life = found.life,
-                           .step = found.step,
-                           .phase = found.phase,
-                           .rank = found.rank,
-                           .key = found.key};
+                            const Finding& found, const FoundDifference& first) {
+  reports::Failure failure = failure_from(found);
   const bool shows_values = is_of_cause(first, found);
   if (shows_values) reports::put_values(*first.difference, failure);
   Follows follows(found);
@@ -272,7 +249,7 @@ reports::Failure failure_of(const Scenario& scenario, std::span<const LifeRecord
     add_ends(*found.life, life, follows);
     for (std::size_t i = *found.life; i < lives.size(); ++i) {
       if (i > *found.life) add_unplanned_end(scenario, i, lives[i], follows);
-      add_rulings(i, lives[i], follows);
+      add_findings(i, lives[i], follows);
     }
   }
   follows.move_to(failure);

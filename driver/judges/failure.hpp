@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "driver/language/scenario.hpp"
-#include "driver/record/judgement.hpp"
+#include "driver/record/record.hpp"
 #include "reports/report.hpp"
 
 namespace reprise::driver {
@@ -23,17 +23,20 @@ struct FoundDifference {
 /// "tp1 ep0 pp1" or "language tp1, vision dp0". Axes of size 1 are left out.
 std::string coordinates_of(const std::vector<sim::ModuleConfig>& modules, std::int32_t rank);
 
-/// Returns the rulings that concern all ranks of a life together: those of judge_life, and those on
-/// the store and the life's processes.
-std::vector<RulingText> rulings_on_all(const LifeRecord& life);
+/// Returns the findings that concern all ranks of a life together: those of judge_life, and those
+/// on the store and the life's processes.
+Findings findings_on_all(const LifeRecord& life);
 
 /// Returns the values of a first difference as text: "w[0, 7] saved 1, loaded 2, which is rank
 /// 1's".
 std::string values_text(const reports::FirstDifference& first);
 
+/// Returns the fields of a failure that its cause alone has.
+reports::Failure failure_from(const Finding& cause);
+
 /// Returns the failure with the cause `found`. Everything else that the ranks of this life and of
 /// later ones found is a consequence.
 reports::Failure failure_of(const Scenario& scenario, std::span<const LifeRecord> lives,
-                            const Judgement& found, const FoundDifference& first);
+                            const Finding& found, const FoundDifference& first);
 
 }  // namespace reprise::driver

@@ -34,11 +34,13 @@ bool is_echo(const RankRecord& rank) {
 /// Returns the code of a rank whose life did not end normally.
 RulingCode code_of(const RankRecord& rank) { return rank.code.value_or(Code::kInternal); }
 
-std::string message_of(const RankRecord& rank) { return without_code(rank.message, code_of(rank)); }
+std::string message_of(const RankRecord& rank) {
+  return judged::without_code(rank.message, code_of(rank));
+}
 
 /// Takes rank and key from the end of an error's message, such as "... [rank 1, key w, file f]". An
 /// error of one rank can end the lives of all ranks, each with the same message.
-void take_place(const std::string& message, Judgement& found) {
+void take_place(const std::string& message, Finding& found) {
   constexpr std::string_view kRank = " [rank ";
   constexpr std::string_view kKey = ", key ";
   const auto begin = message.rfind(kRank);
@@ -47,7 +49,7 @@ void take_place(const std::string& message, Judgement& found) {
   std::int32_t rank = 0;
   const auto [rest, error] = std::from_chars(message.data() + begin + kRank.size(), end, rank);
   if (error != std::errc{}) return;
-  found.rank = rank;
+  found.rank = GlobalRank{rank};
   std::string_view key(rest, static_cast<std::size_t>(end - rest));
   if (!key.starts_with(kKey)) return;
   key.remove_prefix(kKey.size());
@@ -56,13 +58,13 @@ void take_place(const std::string& message, Judgement& found) {
 
 /// Returns the worst ending of any rank. From worst to mildest: a defect of our own code, a hang, a
 /// lost rank, an error, an error that only reports the end of another rank.
-Judgement ending_of(const LifeRecord& life) {
+std::optional<Finding> ending_of(const LifeRecord& life) {
   for (const bool echo : {false, true}) {
     for (const Ending ending : {Ending::kDefect, Ending::kHung, Ending::kLost, Ending::kFailed}) {
       for (const auto& rank : life.ranks) {
         if (rank.ending != ending || is_echo(rank) != echo) continue;
-        Judgement found = fail_at(rank, code_of(rank), rank_text(rank) + ": " + message_of(rank));
-        take_place(rank.message, found);
+        auto found = fail_at(rank, code_of(rank), rank_text(rank) + ": " + message_of(rank));
+        if (found) take_place(rank.message, *found);
         return found;
       }
     }
@@ -71,7 +73,7 @@ Judgement ending_of(const LifeRecord& life) {
 }
 
 /// Checks that every rank refused the load with this code and with a message that contains `says`.
-Judgement refusal_of(const LifeRecord& life, Code code, const std::string& says) {
+std::optional<Finding> refusal_of(const LifeRecord& life, Code code, const std::string& says) {
   for (const auto& rank : life.ranks) {
     const std::string wanted =
         rank_text(rank) + " should have refused with " + std::string(name_of(code));
@@ -147,7 +149,7 @@ bool follows_from_death(const LifeRecord& life, RulingCode code) {
 
 /// Judges a life in which a rank died as planned. Every other rank must have finished normally, or
 /// ended with an error that follows from the death.
-Judgement death_of(const LifeRecord& life) {
+std::optional<Finding> death_of(const LifeRecord& life) {
   for (const auto& rank : life.ranks) {
     if (rank.ending == Ending::kReturned) continue;
     if (rank.ending == Ending::kFailed && follows_from_death(life, code_of(rank))) continue;
@@ -177,7 +179,7 @@ bool has_fired(const LifeRecord& life, sim::FaultKind kind) {
 /// Judges a life in which a planned fault kept one rank out of a collective. Every rank must end
 /// with DEADLINE. PEER_FAILED is accepted from the rank that came too late. It is accepted from
 /// every rank if the fault made the collective call fail.
-Judgement failed_peer_of(const LifeRecord& life) {
+std::optional<Finding> failed_peer_of(const LifeRecord& life) {
   const bool peer_failed = has_fired(life, sim::FaultKind::kFails);
   for (const auto& rank : life.ranks) {
     const bool named = rank.ending == Ending::kFailed &&
@@ -211,11 +213,12 @@ LifeEnd end_of(const Scenario& scenario, std::size_t number, const LifeRecord& l
     return rank.ending == Ending::kReturned;
   });
   if (returned) return {first.outcome ? life_outcome_of(*first.outcome) : LifeOutcome::kRan};
-  const bool refused = unplanned_end_of(scenario, number, life).verdict == reports::Verdict::kPass;
+  const bool refused = !unplanned_end_of(scenario, number, life);
   return {refused ? LifeOutcome::kRefused : LifeOutcome::kFailed, first.code};
 }
 
-Judgement unplanned_end_of(const Scenario& scenario, std::size_t number, const LifeRecord& life) {
+std::optional<Finding> unplanned_end_of(const Scenario& scenario, std::size_t number,
+                                        const LifeRecord& life) {
   if (has_planned_death(life)) return death_of(life);
   if (has_failed_peer(life)) return failed_peer_of(life);
   if (const auto code = refusal_planned(scenario, number)) {

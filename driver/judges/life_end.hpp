@@ -3,7 +3,7 @@
 // as planned.
 
 #include "driver/language/scenario.hpp"
-#include "driver/record/judgement.hpp"
+#include "driver/record/record.hpp"
 #include "reports/report.hpp"
 
 namespace reprise::driver {
@@ -22,6 +22,7 @@ struct LifeEnd {
 LifeEnd end_of(const Scenario& scenario, std::size_t number, const LifeRecord& life);
 
 /// Returns what is wrong with the end of the life; nothing if the scenario allows it.
-Judgement unplanned_end_of(const Scenario& scenario, std::size_t number, const LifeRecord& life);
+std::optional<Finding> unplanned_end_of(const Scenario& scenario, std::size_t number,
+                                        const LifeRecord& life);
 
 }  // namespace reprise::driver

@@ -30,17 +30,17 @@ bool lives_on(const std::string& key) {
          std::any_of(kEnds.begin(), kEnds.end(), [&key](auto end) { return key.ends_with(end); });
 }
 
-/// Orders rulings so that causes come before effects. If a derived copy is wrong although its
-/// master is right, the copy was not updated. This explains wrong weights, so rulings on such
-/// copies come before rulings on the state.
-Rulings explained(const Rulings& state, const Rulings& derived) {
+/// Orders findings so that causes come before effects. If a derived copy is wrong although its
+/// master is right, the copy was not updated. This explains wrong weights, so findings on such
+/// copies come before findings on the state.
+Findings explained(const Findings& state, const Findings& derived) {
   std::set<std::string> wrong;
-  for (const auto& ruling : state) wrong.insert(ruling.key);
-  Rulings first;
-  Rulings last;
-  for (const auto& ruling : derived) {
-    const bool right_master = wrong.count(std::string(kMasterPrefix) + ruling.key) == 0;
-    (right_master ? first : last).append(ruling);
+  for (const auto& finding : state) wrong.insert(finding.key);
+  Findings first;
+  Findings last;
+  for (const auto& finding : derived) {
+    const bool right_master = wrong.count(std::string(kMasterPrefix) + finding.key) == 0;
+    (right_master ? first : last).append(finding);
   }
   first.append(state);
   first.append(last);
@@ -117,7 +117,8 @@ std::string printed(const std::optional<std::int64_t>& step) {
 }  // namespace
 
 RankJudge::RankJudge(const RankPart& part, RankRecord& record)
-    : scenario_(part.scenario),
+    : Finder(record.findings, {.rank = part.ports.fabric.rank()}),
+      scenario_(part.scenario),
       life_(part.life),
       rank_(part.ports.fabric.rank()),
       references_(part.references),
@@ -130,7 +131,7 @@ RankJudge::RankJudge(const RankPart& part, RankRecord& record)
 
 void RankJudge::filled(const StateDict& loaded) {
   const sim::OnHost own(processor_, loaded);
-  add(judge_settled({rank_, &own.state()}));
+  findings_.append(judge_settled({rank_, &own.state()}));
 }
 
 void RankJudge::loaded(sim::TrainingJob& job, const FinishedLoad& load) {
@@ -141,9 +142,8 @@ void RankJudge::loaded(sim::TrainingJob& job, const FinishedLoad& load) {
   judge_source(load.report.step ? Step{*load.report.step} : stored);
   const SavePoint* source = save_told_by(load.state.common, stored);
   if (source == nullptr) {
-    add({{judged::kStaleBytes, "",
-          "the job is at step " + printed(job.iteration()) + " but no save was made there",
-          rank_}});
+    find(judged::kStaleBytes,
+         "the job is at step " + printed(job.iteration()) + " but no save was made there");
     position_.step = job.iteration();
   } else {
     source_ = *source;
@@ -168,11 +168,10 @@ void RankJudge::judge_source(Step location) {
   const auto at = newest_certain(saves_);
   const auto newest = at < 0 ? std::optional<Step>() : saves_[static_cast<std::size_t>(at)].step;
   const std::string loaded = "the checkpoint of step " + printed(location) + " was loaded, ";
-  add({{judged::kStaleBytes, "",
-        loaded + (newest == location
-                      ? "the newest, but the scenario expects another outcome"
-                      : "but the newest is of step " + (newest ? printed(*newest) : "none")),
-        rank_}});
+  find(judged::kStaleBytes,
+       loaded + (newest == location
+                     ? "the newest, but the scenario expects another outcome"
+                     : "but the newest is of step " + (newest ? printed(*newest) : "none")));
 }
 
 void RankJudge::refused(sim::TrainingJob& job) {
@@ -182,7 +181,7 @@ void RankJudge::refused(sim::TrainingJob& job) {
                           : reference_->state(job.iteration());
   const StateDict whole = job.model_space();
   const sim::OnHost own(processor_, whole);
-  add(held_against(*before, own.state(), "after the refused load").rulings);
+  findings_.append(held_against(*before, own.state(), "after the refused load").findings);
 }
 
 void RankJudge::asks(const StateDict& wanted) {
@@ -192,7 +191,7 @@ void RankJudge::asks(const StateDict& wanted) {
 void RankJudge::refused_while_read(const StateDict& wanted) {
   const sim::OnHost own(processor_, wanted);
   const RefusalEvidence evidence = destination_.refused(rank_, own.state());
-  add(evidence.rulings);
+  findings_.append(evidence.findings);
   reports::RankResult& result = record_.result;
   result.compared += evidence.tensors;
   result.elements += evidence.elements;
@@ -220,9 +219,8 @@ void RankJudge::stepped(const sim::StepRecord& own, const sim::AppliedSamples& a
                                 .uninterrupted_lr = other.lr,
                                 .uninterrupted_loss_scale = other.loss_scale});
   if (own == other) return;
-  add({{judged::kTrajectoryDivergence, "",
-        "the job's step is " + printed(own) + ", but the uninterrupted one's is " + printed(other),
-        rank_}});
+  find(judged::kTrajectoryDivergence,
+       "the job's step is " + printed(own) + ", but the uninterrupted one's is " + printed(other));
 }
 
 /// Requires that the iteration used the same samples as in the uninterrupted job. Each iteration of
@@ -234,23 +232,19 @@ void RankJudge::judge_samples(const sim::AppliedSamples& applied) {
   const auto text = [](const sim::SampleRange& range) {
     return std::to_string(range.first) + " to " + std::to_string(range.first + range.count - 1);
   };
-  add({{judged::kDataStreamSkip, "",
-        "iteration " + std::to_string(position_.step.value + 1) + " takes the samples " +
-            text(applied.samples) + ", but without interruption it takes " + text(right),
-        rank_}});
+  find(judged::kDataStreamSkip, "iteration " + std::to_string(position_.step.value + 1) +
+                                    " takes the samples " + text(applied.samples) +
+                                    ", but without interruption it takes " + text(right));
 }
 
 void RankJudge::held(const std::string& what, std::uint64_t bytes, std::uint64_t bound) {
   if (bytes <= bound) return;
-  add({{judged::kMemPeakExceeded, "",
-        what + " held " + with_commas(bytes) + " bytes besides the job's own, but may hold only " +
-            with_commas(bound),
-        rank_}});
+  find(judged::kMemPeakExceeded, what + " held " + with_commas(bytes) +
+                                     " bytes besides the job's own, but may hold only " +
+                                     with_commas(bound));
 }
 
-void RankJudge::contradict(const std::string& what) {
-  add({{judged::kVerdictDisagreement, "", what, rank_}});
-}
+void RankJudge::contradict(const std::string& what) { find(judged::kVerdictDisagreement, what); }
 
 void RankJudge::trained(sim::TrainingJob& job) {
   compare(job, "after " + std::to_string(job.iteration().value) + " steps");
@@ -261,9 +255,9 @@ std::size_t RankJudge::saving(sim::TrainingJob& job, const StateDict& saved,
   const bool whole = plan.optimizer && plan.random;
   const StateDict live = job.live_state(parts_of(plan));
   const bool asks_for_all = whole && scenario_.lives[life_].load == sim::LoadChoice{};
-  add(judge_inventory(keys_of(live), keys_of(saved),
-                      keys_of(asks_for_all ? job.load_template() : live), {}));
-  add(judge_common_inventory(live.common, saved.common));
+  findings_.append(judge_inventory(keys_of(live), keys_of(saved),
+                                   keys_of(asks_for_all ? job.load_template() : live), {}));
+  findings_.append(judge_common_inventory(live.common, saved.common));
   const sim::OnHost own(processor_, saved);
   const auto undefined = padding(job, own.state());
   record_.audits.push_back(audit_page(rank_, job.iteration(), own.state(), undefined));
@@ -299,10 +293,9 @@ void RankJudge::judge_handed_over(const StateDict& live, const AuditPage& handed
                    [](const auto* a, const auto* b) { return a->box == b->box; });
     for (std::size_t i = 0; same_boxes && i < items.size(); ++i) {
       if (items[i]->hashes == at->second[i]->hashes) continue;
-      add({{judged::kStaleBytes, key,
-            "what is passed to the save of step " + printed(Step{handed.step}) +
-                " is not what the job holds" + differing_elements(*at->second[i], *items[i]),
-            rank_}});
+      find(judged::kStaleBytes, key,
+           "what is passed to the save of step " + printed(Step{handed.step}) +
+               " is not what the job holds" + differing_elements(*at->second[i], *items[i]));
       break;
     }
   }
@@ -316,10 +309,9 @@ void RankJudge::judge_shapes(const StateDict& live, const StateDict& handed) {
   for (const auto& leaf : handed.tensors) {
     const auto own = right.find(leaf.key);
     if (own == right.end() || *own->second == leaf.shape) continue;
-    add({{Code::kShapeDrift, leaf.key,
-          "it is passed to a save as a part of " + printed(leaf.shape) + ", but is a part of " +
-              printed(*own->second),
-          rank_}});
+    find(Code::kShapeDrift, leaf.key,
+         "it is passed to a save as a part of " + printed(leaf.shape) + ", but is a part of " +
+             printed(*own->second));
   }
 }
 
@@ -342,11 +334,12 @@ void RankJudge::compare(sim::TrainingJob& job, const std::string& when) {
   const StateDict& own = on_host.state();
   const RankState held{rank_, &own};
   const StateEvidence evidence = held_against(*expected, own, when);
-  Rulings derived = judge_derived(held).rulings;
-  if (derived.empty()) derived = judge_derived(held, *expected).rulings;
-  add(judge_schedule(rank_, own.common, expected->common));
-  add(explained(evidence.rulings, derived));
-  add(judge_streams(rank_, own, {scenario_.seed, scenario_.random_by_dp}, position_.ages));
+  Findings derived = judge_derived(held).findings;
+  if (derived.empty()) derived = judge_derived(held, *expected).findings;
+  findings_.append(judge_schedule(rank_, own.common, expected->common));
+  findings_.append(explained(evidence.findings, derived));
+  findings_.append(
+      judge_streams(rank_, own, {scenario_.seed, scenario_.random_by_dp}, position_.ages));
   record_.absent = merged(record_.absent, evidence.absent);
 }
 
@@ -401,8 +394,8 @@ void RankJudge::judge_objects(const StateDict& loaded, const SavePoint& expected
   const auto saved = objects_of(config_of(scenario_, expected.life), keys);
   for (const auto& [key, value] : saved) {
     for (const auto& differing : differences(value, *values.at(key), 1)) {
-      add({{judged::kLostObject, key + differing.path,
-            "it was saved as " + differing.left + " but is loaded as " + differing.right, rank_}});
+      find(judged::kLostObject, key + differing.path,
+           "it was saved as " + differing.left + " but is loaded as " + differing.right);
     }
   }
 }
@@ -418,8 +411,8 @@ void RankJudge::judge_groups(const ObjectLeaf& leaf) {
   for (std::size_t g = 0; list != nullptr && g < list->size(); ++g) {
     const Value* params = (*list)[g].find("params");
     if (params == nullptr || *params == Value(List{})) continue;
-    add({{judged::kLostObject, stored_key(leaf) + "[" + std::to_string(g) + "]['params']",
-          "it was saved as [] but is loaded as " + to_string(*params), rank_}});
+    find(judged::kLostObject, stored_key(leaf) + "[" + std::to_string(g) + "]['params']",
+         "it was saved as [] but is loaded as " + to_string(*params));
   }
 }
 
@@ -451,8 +444,8 @@ void RankJudge::judge_common(const Value& common, const SavePoint& expected) {
   Value right = sim::layout_free(reference->state(expected.step)->common);
   if (!expected.optimizer) leave_out_optimizer(right);
   for (const auto& differing : differences(right, sim::layout_free(common), 1)) {
-    add({{judged::kLostObject, "common" + differing.path,
-          "it was saved as " + differing.left + " but is loaded as " + differing.right, rank_}});
+    find(judged::kLostObject, "common" + differing.path,
+         "it was saved as " + differing.left + " but is loaded as " + differing.right);
   }
   const sim::CommonState stored = sim::decode_common(common);
   judge_modules(stored, expected);
@@ -465,18 +458,16 @@ void RankJudge::judge_common(const Value& common, const SavePoint& expected) {
     return "run '" + told.run + "' from step " + printed(told.parent_step) + " by '" + told.engine +
            "'";
   };
-  add({{judged::kLostObject, "common['reprise']",
-        "the checkpoint says that it is of " + text(stored.identity) + ", but it is of " +
-            text(identity),
-        rank_}});
+  find(judged::kLostObject, "common['reprise']",
+       "the checkpoint says that it is of " + text(stored.identity) + ", but it is of " +
+           text(identity));
 }
 
 void RankJudge::judge_modules(const sim::CommonState& stored, const SavePoint& expected) {
   if (!sim::same_grids(stored.modules, expected.modules)) {
-    add({{Code::kLayoutMismatch, "common['args']",
-          "the checkpoint says that it was saved under " + sim::to_string(stored.modules) +
-              ", but it was under " + sim::to_string(expected.modules),
-          rank_}});
+    find(Code::kLayoutMismatch, "common['args']",
+         "the checkpoint says that it was saved under " + sim::to_string(stored.modules) +
+             ", but it was under " + sim::to_string(expected.modules));
     return;
   }
   for (const auto& told : stored.modules) {
@@ -484,13 +475,12 @@ void RankJudge::judge_modules(const sim::CommonState& stored, const SavePoint& e
     const auto& right = *sim::module_named(expected.modules, told.name);
     if (told.optimizer_sharding == right.optimizer_sharding) continue;
     const bool whole = told.name.empty();
-    add({{Code::kLayoutMismatch,
-          whole ? "common['optimizer']['param_state_sharding_type']"
-                : "common['args']['modules']['" + told.name + "']['distrib_optim_sharding_type']",
-          "the checkpoint says that " + (whole ? "its" : "module " + told.name + "'s") +
-              " optimizer state is " + std::string(name_of(told.optimizer_sharding)) +
-              ", but it is " + std::string(name_of(right.optimizer_sharding)),
-          rank_}});
+    find(Code::kLayoutMismatch,
+         whole ? "common['optimizer']['param_state_sharding_type']"
+               : "common['args']['modules']['" + told.name + "']['distrib_optim_sharding_type']",
+         "the checkpoint says that " + (whole ? "its" : "module " + told.name + "'s") +
+             " optimizer state is " + std::string(name_of(told.optimizer_sharding)) +
+             ", but it is " + std::string(name_of(right.optimizer_sharding)));
   }
 }
 
@@ -500,8 +490,7 @@ void RankJudge::judge_excused(const std::vector<std::string>& excused, const Sav
     const auto parsed = parse_object_key(name);
     const std::string key = parsed ? parsed->key : name;
     if (may_stay_behind(key, source, position_, scenario_.lives[life_].load)) continue;
-    add({{judged::kKeysetAsymmetry, name, "the load ignored it by name, but nothing allows that",
-          rank_}});
+    find(judged::kKeysetAsymmetry, name, "the load ignored it by name, but nothing allows that");
   }
 }
 
@@ -514,12 +503,6 @@ std::shared_ptr<ReferenceRun> RankJudge::reference_after(std::span<const Turn> t
   config.load.optimizer = config.load.optimizer && last.optimizer;
   config.load.finetune = config.load.finetune || last.release;
   return references_.get(config, {reference_after(turns.first(turns.size() - 1)), last.at});
-}
-
-void RankJudge::add(const Rulings& rulings) {
-  for (const auto& ruling : rulings) {
-    record_.rulings.push_back({.code = ruling.code, .text = printed(ruling), .key = ruling.key});
-  }
 }
 
 Suspects RankJudge::suspects() {

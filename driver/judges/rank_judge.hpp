@@ -33,9 +33,9 @@ struct FinishedLoad {
   std::uint64_t bytes_allowed = 0;
 };
 
-class RankJudge {
+class RankJudge : judged::Finder {
  public:
-  /// Both arguments must outlive the judge, which writes rulings and evidence to `record`. The
+  /// Both arguments must outlive the judge, which writes findings and evidence to `record`. The
   /// states passed to the judge may be in device memory, so the judge copies them to the host.
   RankJudge(const RankPart& part, RankRecord& record);
 
@@ -60,10 +60,10 @@ class RankJudge {
   /// the keys of the new checkpoint; on other ranks it is empty.
   void saved(std::size_t save, const SaveResult& report, Inventory stored);
   void save_failed(std::size_t save, const Error& error);
-  /// Adds a ruling if `bytes`, the memory that `what` used besides the job's own, is more than
+  /// Adds a finding if `bytes`, the memory that `what` used besides the job's own, is more than
   /// `bound`.
   void held(const std::string& what, std::uint64_t bytes, std::uint64_t bound);
-  /// Adds a ruling that the job contradicts the scenario.
+  /// Adds a finding that the job contradicts the scenario.
   void contradict(const std::string& what);
 
  private:
@@ -87,7 +87,6 @@ class RankJudge {
   void judge_excused(const std::vector<std::string>& excused, const SavePoint& source);
   void judge_modules(const sim::CommonState& stored, const SavePoint& expected);
   std::shared_ptr<ReferenceRun> reference_after(std::span<const Turn> turns);
-  void add(const Rulings& rulings);
   Suspects suspects();
   std::vector<OtherState> other_states();
 

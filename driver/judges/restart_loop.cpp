@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "properties/ruling.hpp"
-#include "properties/ruling_code.hpp"
 #include "reprise/error.hpp"
 #include "sim/job/rerun/rerun_state.hpp"
 
@@ -32,7 +30,7 @@ bool went_round(const LifeRecord& before, const LifeRecord& life) {
 
 // Reports a job that repeatedly restarts from one checkpoint without logging that. Every such
 // restart runs the same iteration again. From the second restart on, the log must say so.
-Judgement restart_loop_of(std::span<const LifeRecord> lives) {
+std::optional<Finding> restart_loop_of(std::span<const LifeRecord> lives) {
   for (std::size_t i = 1; i < lives.size(); ++i) {
     const auto before = lives.first(i);
     const auto any = [&](const auto& holds) {
@@ -42,10 +40,10 @@ Judgement restart_loop_of(std::span<const LifeRecord> lives) {
     const std::int64_t step = lives[i].ranks.front().result.loaded_step;
     if (!any([&](const auto& one) { return left_fault_at(one, step); })) continue;
     if (is_logged(lives[i], "run again from this checkpoint")) continue;
-    return fail(judged::kRestartLoop,
-                "life " + std::to_string(i) + " began from the fault checkpoint of step " +
-                    std::to_string(step) +
-                    ", ended like an earlier one that had, but no log says so");
+    return judged::fail(judged::kRestartLoop,
+                        "life " + std::to_string(i) + " began from the fault checkpoint of step " +
+                            std::to_string(step) +
+                            ", ended like an earlier one that had, but no log says so");
   }
   return {};
 }

@@ -85,9 +85,9 @@ std::string steps_text(std::int64_t steps) {
   return std::to_string(steps) + (steps == 1 ? " step" : " steps");
 }
 
-/// Returns the ruling on a wrong state. Either the stream belongs to another coordinate, or it was
+/// Returns the finding on a wrong state. Either the stream belongs to another coordinate, or it was
 /// advanced by a wrong number of steps.
-Ruling ruling_of(GlobalRank rank, const Judged& judged) {
+judged::Finding finding_of(GlobalRank rank, const Judged& judged) {
   const ObjectLeaf& leaf = judged.leaf;
   const std::string key = stored_key(leaf);
   const Box grid = Box::whole(leaf.grid);
@@ -113,10 +113,10 @@ Ruling ruling_of(GlobalRank rank, const Judged& judged) {
           "the stream " + should + " since it began, but has drawn for " + steps_text(*age), rank};
 }
 
-/// Returns a ruling if the stream at this coordinate belongs to another module or to another
+/// Returns a finding if the stream at this coordinate belongs to another module or to another
 /// data-parallel rank.
-std::optional<Ruling> taken_from_others(GlobalRank rank, const Judged& judged,
-                                        const StreamSource& source, const Ages& ages) {
+std::optional<judged::Finding> taken_from_others(GlobalRank rank, const Judged& judged,
+                                                 const StreamSource& source, const Ages& ages) {
   constexpr std::int32_t kOthers = 16;
   const ObjectLeaf& leaf = judged.leaf;
   const std::string key = stored_key(leaf);
@@ -127,15 +127,16 @@ std::optional<Ruling> taken_from_others(GlobalRank rank, const Judged& judged,
   for (const auto& [module, age] : ages) {
     const std::uint64_t seed = sim::streams_seed(source.seed, module);
     if (seed == judged.seed || !is(seed, judged.dp)) continue;
-    return Ruling{judged::kRngStreamCollapse, key,
-                  "the stream is that of module " + module + ", but should differ from it", rank};
+    return judged::Finding{judged::kRngStreamCollapse, key,
+                           "the stream is that of module " + module + ", but should differ from it",
+                           rank};
   }
   for (std::int32_t dp = 0; source.by_dp && dp < kOthers; ++dp) {
     if (dp == judged.dp || !is(judged.seed, dp)) continue;
-    return Ruling{judged::kRngStreamCollapse, key,
-                  "the stream of data-parallel rank " + std::to_string(judged.dp) + " is that of " +
-                      std::to_string(dp) + ", but should differ from it",
-                  rank};
+    return judged::Finding{judged::kRngStreamCollapse, key,
+                           "the stream of data-parallel rank " + std::to_string(judged.dp) +
+                               " is that of " + std::to_string(dp) + ", but should differ from it",
+                           rank};
   }
   return {};
 }
@@ -144,9 +145,9 @@ std::optional<Ruling> taken_from_others(GlobalRank rank, const Judged& judged,
 
 bool is_stream(const std::string& key) { return stream_of(key) != nullptr; }
 
-Rulings judge_streams(GlobalRank rank, const StateDict& live, const StreamSource& source,
-                      const Ages& ages) {
-  Rulings rulings;
+judged::Findings judge_streams(GlobalRank rank, const StateDict& live, const StreamSource& source,
+                               const Ages& ages) {
+  judged::Findings findings;
   for (const auto& leaf : live.objects) {
     const Stream* stream = stream_of(leaf.key);
     if (stream == nullptr) continue;
@@ -157,9 +158,9 @@ Rulings judge_streams(GlobalRank rank, const StateDict& live, const StreamSource
                         age == ages.end() ? 0 : age->second.*(stream->age)};
     if (encode(advanced(judged.fresh(leaf.coordinate), judged.age)) == leaf.value) continue;
     const auto others = taken_from_others(rank, judged, source, ages);
-    rulings.push_back(others ? *others : ruling_of(rank, judged));
+    findings.push_back(others ? *others : finding_of(rank, judged));
   }
-  return rulings;
+  return findings;
 }
 
 Ages ages_told_by(Checkpoint& checkpoint) {

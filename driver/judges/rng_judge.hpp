@@ -7,7 +7,7 @@
 #include "core/checkpoint/checkpoint.hpp"
 #include "core/state/state_dict.hpp"
 #include "driver/record/history.hpp"
-#include "properties/ruling.hpp"
+#include "properties/finding.hpp"
 
 namespace reprise::driver {
 
@@ -26,8 +26,8 @@ struct StreamSource {
 /// belongs to another coordinate of its grid or to another module. Reports RNG_DRIFT if the number
 /// of draws does not match the number of steps in `ages`, or if the state belongs to no known
 /// stream.
-Rulings judge_streams(GlobalRank rank, const StateDict& live, const StreamSource& source,
-                      const Ages& ages);
+judged::Findings judge_streams(GlobalRank rank, const StateDict& live, const StreamSource& source,
+                               const Ages& ages);
 
 /// Returns the ages of a checkpoint's random streams, in steps. Throws the same errors as a load of
 /// these streams.

@@ -7,7 +7,7 @@
 
 namespace reprise::driver {
 
-Rulings judge_schedule(GlobalRank rank, const Value& own, const Value& uninterrupted) {
+judged::Findings judge_schedule(GlobalRank rank, const Value& own, const Value& uninterrupted) {
   const auto is = sim::decode_common(own).progress.schedule;
   const auto right = sim::decode_common(uninterrupted).progress.schedule;
   if (is.num_steps == right.num_steps) return {};

@@ -31,7 +31,7 @@ std::string wrong_with(Store& store, const std::string& path, PayloadCheck paylo
     const VerifyReport report = verify(store, path, payload, unwatched);
     if (report.vacuous()) return "it is empty";
     for (const auto& finding : report.findings) {
-      if (finding.severity != Severity::kError) continue;
+      if (finding.severity != reprise::Severity::kError) continue;
       std::ostringstream text;
       text << finding;
       return text.str();
@@ -66,37 +66,33 @@ std::vector<std::string> unnamed_payload(Store& store, const Checkpoint& checkpo
   return unnamed;
 }
 
-class StoreJudge {
+class StoreJudge : judged::Finder {
  public:
-  StoreJudge(Store& store, const CheckpointPlan& plan, const Past& past)
-      : store_(store),
+  StoreJudge(Store& store, const CheckpointPlan& plan, const Past& past, judged::Findings& findings)
+      : Finder(findings, {}),
+        store_(store),
         plan_(plan),
         past_(past),
         newest_(newest_certain(past.saves)),
         named_(tracked_step(store, kCheckpointRoot)),
         passed_over_(passed_over(past.saves)) {}
 
-  Rulings judge() {
+  void judge() {
     if (newest_ >= 0) {
       judge_tracker();
       judge_kept();
     }
     judge_stored();
     judge_rerun();
-    return std::move(rulings_);
   }
 
  private:
-  void rule(RulingCode code, const std::string& text, SourceLine line = SourceLine::here()) {
-    rulings_.push_back({code, "", text, {}, line});
-  }
-
   const SavePoint& newest() const { return past_.saves[static_cast<std::size_t>(newest_)]; }
 
   void judge_tracker() {
     if (past_.tracker_damaged) return;
     if (!named_) {
-      rule(judged::kCommitMissing,
+      find(judged::kCommitMissing,
            "the save of step " + printed(newest().step) + " succeeded, but no tracker names it");
       return;
     }
@@ -104,12 +100,12 @@ class StoreJudge {
     if (save == nullptr || !may_be_damaged(past_.saves, *save)) {
       const std::string wrong = wrong_with(store_, kCheckpointRoot, PayloadCheck::kRead);
       if (!wrong.empty()) {
-        rule(Code::kTrackerDangling,
+        find(Code::kTrackerDangling,
              "the tracker names step " + printed(*named_) + ", which is not whole: " + wrong);
       }
     }
     if (save != nullptr && save - past_.saves.data() >= newest_) return;
-    rule(judged::kCommitMissing, "the save of step " + printed(newest().step) +
+    find(judged::kCommitMissing, "the save of step " + printed(newest().step) +
                                      " succeeded, but the tracker names step " + printed(*named_));
   }
 
@@ -197,7 +193,7 @@ class StoreJudge {
       const std::string directory = CommitTarget::iteration(kCheckpointRoot, save->step).directory;
       const std::string wrong = wrong_with(store_, directory, PayloadCheck::kSkip);
       if (wrong.empty()) continue;
-      rule(judged::kLastGoodDeleted,
+      find(judged::kLastGoodDeleted,
            "the checkpoint of step " + printed(save->step) +
                " was committed and must be kept, but is not whole: " + wrong);
     }
@@ -228,7 +224,7 @@ class StoreJudge {
       kept += may_be_left_out(one->step) ? 0 : 1;
     }
     if (beyond == 0) return;
-    rule(judged::kRetentionExceeded, std::to_string(beyond) + " checkpoints exist beyond the " +
+    find(judged::kRetentionExceeded, std::to_string(beyond) + " checkpoints exist beyond the " +
                                          std::to_string(plan_.keep) + " that should be kept");
   }
 
@@ -251,7 +247,7 @@ class StoreJudge {
   void judge_payload(const Checkpoint& checkpoint, Step step) {
     const auto unnamed = unnamed_payload(store_, checkpoint);
     if (unnamed.empty()) return;
-    rule(judged::kMixedGeneration, "the checkpoint of step " + printed(step) +
+    find(judged::kMixedGeneration, "the checkpoint of step " + printed(step) +
                                        " holds payload of another save, which its metadata does "
                                        "not name: " +
                                        join_first(unnamed));
@@ -263,14 +259,11 @@ class StoreJudge {
       // The extra tensor belongs to no model, so it has no slots.
       if (tensor.key != sim::kExtraKey) keys.push_back(tensor.key);
     }
-    const Rulings found = judge_slot_keys(keys);
+    const judged::Findings found = judge_slot_keys(keys);
     if (found.empty()) return;
-    rulings_.push_back(
-        {found.front().code,
-         found.front().key,
+    find(found.front().code, found.front().key,
          "the checkpoint of step " + printed(step) + " has " + with_commas(found.size()) +
-             " keys that violate the rule for optimizer slots; the first: " + found.front().message,
-         {}});
+             " keys that violate the rule for optimizer slots; the first: " + found.front().text);
   }
 
   void judge_rerun() {
@@ -284,7 +277,7 @@ class StoreJudge {
           snapshot->state == sim::RerunState::kWillRerunFromCheckpoint) {
         return;
       }
-      rule(passed_on::kIllegalStatePersisted, "the checkpoint holds the rerun state " +
+      find(passed_on::kIllegalStatePersisted, "the checkpoint holds the rerun state " +
                                                   std::string(sim::name_of(snapshot->state)) +
                                                   ", from which no job can continue");
     } catch (const Error&) {
@@ -298,13 +291,14 @@ class StoreJudge {
   std::ptrdiff_t newest_;
   std::optional<Step> named_;  ///< step in the tracker
   std::set<const SavePoint*> passed_over_;
-  Rulings rulings_;
 };
 
 }  // namespace
 
-Rulings judge_store(Store& store, const CheckpointPlan& plan, const Past& past) {
-  return StoreJudge(store, plan, past).judge();
+judged::Findings judge_store(Store& store, const CheckpointPlan& plan, const Past& past) {
+  judged::Findings findings;
+  StoreJudge(store, plan, past, findings).judge();
+  return findings;
 }
 
 }  // namespace reprise::driver

@@ -3,7 +3,7 @@
 
 #include "driver/language/scenario.hpp"
 #include "driver/record/history.hpp"
-#include "properties/ruling.hpp"
+#include "properties/finding.hpp"
 #include "reprise/store.hpp"
 
 namespace reprise::driver {
@@ -24,6 +24,6 @@ namespace reprise::driver {
 /// checkpoints that a load skipped as damaged. A checkpoint that an earlier life was right to
 /// remove stays removed, whatever happened to the newer ones since then. Checkpoints that were
 /// damaged on purpose are not judged.
-Rulings judge_store(Store& store, const CheckpointPlan& plan, const Past& past);
+judged::Findings judge_store(Store& store, const CheckpointPlan& plan, const Past& past);
 
 }  // namespace reprise::driver

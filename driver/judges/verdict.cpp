@@ -43,40 +43,31 @@ int distance_from_cause(RulingCode code) {
   return at == kDistances.end() ? 1 : at->second;
 }
 
-/// True if the code is nearer to the cause than the code found so far, or if none was found.
-bool is_nearer(RulingCode code, const Judgement& found) {
-  return !found.code || distance_from_cause(code) < distance_from_cause(*found.code);
-}
-
-/// True if the ruling is nearer to the cause than the finding, or equally near and of an earlier
-/// step.
-bool is_nearer(const RulingText& ruling, const Judgement& found) {
-  if (is_nearer(ruling.code, found)) return true;
-  const bool is_earlier = ruling.step && found.step && *ruling.step < *found.step;
-  return is_earlier && distance_from_cause(ruling.code) == distance_from_cause(*found.code);
+/// True if `a` is nearer to the cause than `b`, or equally near and of an earlier step.
+bool is_nearer(const Finding& a, const Finding& b) {
+  const int distance = distance_from_cause(a.code) - distance_from_cause(b.code);
+  if (distance != 0) return distance < 0;
+  return a.step && b.step && *a.step < *b.step;
 }
 
 /// Returns the judges' finding that is nearest to the cause. Of several that are equally near, it
 /// is the one of the earliest step, and then the first.
-Judgement difference_of(const LifeRecord& life) {
-  Judgement found;
-  const auto consider = [&found](const RulingText& ruling) {
-    if (!is_nearer(ruling, found)) return;
-    found = {Verdict::kFail, ruling.code, without_code(ruling.text, ruling.code)};
-    found.rank = ruling.rank;
-    found.key = ruling.key;
-    found.phase = ruling.phase;
-    found.step = ruling.step;
+std::optional<Finding> difference_of(const LifeRecord& life) {
+  std::optional<Finding> found;
+  const auto consider = [&found](const Finding& finding, const std::string& lead,
+                                 std::optional<GlobalRank> rank) {
+    if (found && !is_nearer(finding, *found)) return;
+    found = finding;
+    found->text = lead + text_with_place(finding);
+    found->rank = rank;
   };
   for (const auto& rank : life.ranks) {
-    for (RulingText ruling : rank.rulings) {
-      ruling.text = rank_text(rank) + ": " + without_code(ruling.text, ruling.code);
-      ruling.rank = rank.result.rank;
-      consider(ruling);
+    for (const auto& finding : rank.findings) {
+      consider(finding, rank_text(rank) + ": ", GlobalRank{rank.result.rank});
     }
   }
-  for (const auto& ruling : rulings_on_all(life)) consider(ruling);
-  if (found.verdict != Verdict::kPass) return found;
+  for (const auto& finding : findings_on_all(life)) consider(finding, "", finding.rank);
+  if (found) return found;
   for (const auto& rank : life.ranks) {
     if (rank.result.bit_mismatches > 0) {
       return fail_at(rank, judged::kBitMismatch,
@@ -89,9 +80,10 @@ Judgement difference_of(const LifeRecord& life) {
 
 // --- expectations for all lives ------------------------------------------------------------------
 
-Judgement contradicted(const std::string& what, const std::string& wanted, const std::string& is,
-                       SourceLine line = SourceLine::here()) {
-  return fail(judged::kVerdictDisagreement, what + " should be " + wanted + " and is " + is, line);
+std::optional<Finding> contradicted(const std::string& what, const std::string& wanted,
+                                    const std::string& is, SourceLine line = SourceLine::here()) {
+  return judged::fail(judged::kVerdictDisagreement, what + " should be " + wanted + " and is " + is,
+                      line);
 }
 
 /// Returns the gravest diagnosis of the last life that has one; kNone if none has.
@@ -143,7 +135,7 @@ std::string text_of(double rate) {
 }
 
 /// Compares learning rates with the expected ones. A step that no life trained has no rate.
-Judgement rates_of(const Expectation& expect, std::span<const LifeRecord> lives) {
+std::optional<Finding> rates_of(const Expectation& expect, std::span<const LifeRecord> lives) {
   std::map<std::int64_t, double> taken;
   for (const auto& life : lives) {
     for (const auto& point : life.ranks.front().trajectory) taken[point.step] = point.lr;
@@ -159,7 +151,8 @@ Judgement rates_of(const Expectation& expect, std::span<const LifeRecord> lives)
   return {};
 }
 
-Judgement expectations_of(const Expectation& expect, std::span<const LifeRecord> lives) {
+std::optional<Finding> expectations_of(const Expectation& expect,
+                                       std::span<const LifeRecord> lives) {
   const LifeRecord& last = lives.back();
   if (expect.loaded_step) {
     const auto loaded = last.ranks.front().result.loaded_step;
@@ -180,17 +173,18 @@ Judgement expectations_of(const Expectation& expect, std::span<const LifeRecord>
     return contradicted("the list of skipped iterations", text_of(*expect.skipped),
                         text_of(skipped));
   }
-  if (Judgement rates = rates_of(expect, lives); rates.verdict != Verdict::kPass) return rates;
+  if (auto rates = rates_of(expect, lives)) return rates;
   for (const auto& text : expect.log) {
     const bool logged = std::any_of(lives.begin(), lives.end(),
                                     [&](const auto& life) { return is_logged(life, text); });
-    if (!logged) return fail(judged::kVerdictDisagreement, "no log says: " + text);
+    if (!logged) return judged::fail(judged::kVerdictDisagreement, "no log says: " + text);
   }
   for (const auto& text : expect.silent) {
     const bool logged = std::any_of(lives.begin(), lives.end(),
                                     [&](const auto& life) { return is_logged(life, text); });
     if (logged)
-      return fail(judged::kVerdictDisagreement, "a log must not say this, but it does: " + text);
+      return judged::fail(judged::kVerdictDisagreement,
+                          "a log must not say this, but it does: " + text);
   }
   const auto empty = std::count_if(last.ranks.begin(), last.ranks.end(),
                                    [](const auto& rank) { return rank.bound_bytes.empty > 0; });
@@ -203,14 +197,15 @@ Judgement expectations_of(const Expectation& expect, std::span<const LifeRecord>
 
 // --- did the faults fire? ------------------------------------------------------------------------
 
-Judgement vacuous(std::string reason, SourceLine line = SourceLine::here()) {
-  return driver::vacuous(judged::kOracleVacuous, std::move(reason), line);
+std::optional<Finding> vacuous(std::string text, SourceLine line = SourceLine::here()) {
+  return judged::vacuous(judged::kOracleVacuous, std::move(text), line);
 }
 
 /// The finding concerns this rank of this life.
-Judgement located(std::size_t life, std::int32_t rank, Judgement found) {
-  found.life = life;
-  found.rank = rank;
+std::optional<Finding> located(std::size_t life, std::int32_t rank, std::optional<Finding> found) {
+  if (!found) return found;
+  found->life = life;
+  found->rank = GlobalRank{rank};
   return found;
 }
 
@@ -249,7 +244,7 @@ std::vector<PlannedFault> planned_faults(const LifePlan& plan, const LifeRecord&
   return faults;
 }
 
-Judgement unfired_of(const Scenario& scenario, std::span<const LifeRecord> lives) {
+std::optional<Finding> unfired_of(const Scenario& scenario, std::span<const LifeRecord> lives) {
   for (std::size_t i = 0; i < lives.size(); ++i) {
     for (const auto& [spec, fires, state] : planned_faults(scenario.lives[i], lives[i])) {
       const std::string what = "life " + std::to_string(i) + ": the " + sim::to_string(spec);
@@ -259,8 +254,8 @@ Judgement unfired_of(const Scenario& scenario, std::span<const LifeRecord> lives
       }
       if (fires == Fires::kNo && state->fired) {
         return located(i, rank,
-                       fail(judged::kVerdictDisagreement,
-                            what + " should not have fired, but it did: " + state->where));
+                       judged::fail(judged::kVerdictDisagreement,
+                                    what + " should not have fired, but it did: " + state->where));
       }
       if (fires == Fires::kYes && !state->fired) {
         return located(i, rank,
@@ -275,7 +270,7 @@ Judgement unfired_of(const Scenario& scenario, std::span<const LifeRecord> lives
 }
 
 /// Requires that every life that began with a load compared something on every rank.
-Judgement vacuity_of(std::span<const LifeRecord> lives, const Expectation& expect) {
+std::optional<Finding> vacuity_of(std::span<const LifeRecord> lives, const Expectation& expect) {
   for (std::size_t life = 1; life < lives.size(); ++life) {
     const bool cut_short = has_planned_end(lives[life]);
     const std::string where = "life " + std::to_string(life) + ", ";
@@ -302,33 +297,36 @@ Judgement vacuity_of(std::span<const LifeRecord> lives, const Expectation& expec
 
 /// A power cut that takes nothing shows nothing: perhaps all is synced too early, or the simulated
 /// store keeps what it should lose.
-Judgement harmless_cut_of(const Scenario& scenario, std::span<const LifeRecord> lives) {
+std::optional<Finding> harmless_cut_of(const Scenario& scenario,
+                                       std::span<const LifeRecord> lives) {
   const bool took =
       std::any_of(lives.begin(), lives.end(), [](const auto& life) { return life.power_cut_took; });
   if (!is_power_cut_planned(scenario) || took) return {};
   return vacuous("the planned power failure lost no byte and no name in any life");
 }
 
-Judgement judgement_of(const Scenario& scenario, std::span<const LifeRecord> lives) {
+std::optional<Finding> finding_of(const Scenario& scenario, std::span<const LifeRecord> lives) {
   const LifeRecord& last = lives.back();
-  if (!last.launch_error.empty()) return driver::vacuous(Code::kIo, last.launch_error);
+  if (!last.launch_error.empty()) return judged::vacuous(Code::kIo, last.launch_error);
   for (std::size_t i = 0; i < lives.size(); ++i) {
     // Prefer a judge's finding, because it usually gives a cause. An error usually gives only an
     // effect.
-    const Judgement judged = difference_of(lives[i]);
-    const Judgement ended = unplanned_end_of(scenario, i, lives[i]);
-    const bool by_end = !judged.code || (ended.code && is_nearer(*ended.code, judged));
-    Judgement found = by_end ? ended : judged;
-    found.life = i;
-    if (found.verdict != Verdict::kPass) return found;
+    auto found = difference_of(lives[i]);
+    const auto ended = unplanned_end_of(scenario, i, lives[i]);
+    const bool by_end =
+        ended && (!found || distance_from_cause(ended->code) < distance_from_cause(found->code));
+    if (by_end) found = ended;
+    if (!found) continue;
+    found->life = i;
+    return found;
   }
   if (lives.size() < scenario.lives.size()) {
     return vacuous("not all lives were run");
   }
-  for (const Judgement& found : {restart_loop_of(lives), expectations_of(scenario.expect, lives),
-                                 unfired_of(scenario, lives), harmless_cut_of(scenario, lives),
-                                 vacuity_of(lives, scenario.expect)}) {
-    if (found.verdict != Verdict::kPass) return found;
+  for (const auto& found : {restart_loop_of(lives), expectations_of(scenario.expect, lives),
+                            unfired_of(scenario, lives), harmless_cut_of(scenario, lives),
+                            vacuity_of(lives, scenario.expect)}) {
+    if (found) return found;
   }
   return {};
 }
@@ -347,14 +345,15 @@ std::string others_text(const std::map<std::string, std::uint64_t>& codes,
 /// Returns the first difference that the finding's rank recorded. If that rank recorded none,
 /// returns one of another rank of the same life. If no rank of that life recorded any, returns one
 /// of another life.
-FoundDifference first_difference_of(std::span<const LifeRecord> lives, const Judgement& found) {
+FoundDifference first_difference_of(std::span<const LifeRecord> lives,
+                                    const std::optional<Finding>& found) {
   FoundDifference nearest;
   int distance = 3;
   for (std::size_t i = 0; i < lives.size(); ++i) {
     for (const auto& rank : lives[i].ranks) {
       if (!rank.first_difference) continue;
-      const bool same_life = found.life == i;
-      const bool same_rank = same_life && found.rank == rank.result.rank;
+      const bool same_life = found && found->life == i;
+      const bool same_rank = same_life && found->rank == GlobalRank{rank.result.rank};
       const int own = same_rank ? 0 : same_life ? 1 : 2;
       if (own >= distance) continue;
       distance = own;
@@ -443,18 +442,17 @@ std::map<std::string, std::uint64_t> codes_of(std::span<const LifeRecord> lives)
   std::map<std::string, std::uint64_t> codes;
   for (const auto& life : lives) {
     for (const auto& rank : life.ranks) {
-      for (const auto& ruling : rank.rulings) ++codes[std::string(name_of(ruling.code))];
+      for (const auto& finding : rank.findings) ++codes[std::string(name_of(finding.code))];
       if (rank.code) ++codes[std::string(name_of(*rank.code))];
     }
-    for (const auto& ruling : judge_life(life)) ++codes[std::string(name_of(ruling.code))];
-    for (const auto& ruling : life.rulings) ++codes[std::string(name_of(ruling.code))];
+    for (const auto& finding : judge_life(life)) ++codes[std::string(name_of(finding.code))];
+    for (const auto& finding : life.findings) ++codes[std::string(name_of(finding.code))];
   }
   return codes;
 }
 
 bool may_go_on(const Scenario& scenario, std::size_t number, const LifeRecord& life) {
-  return life.launch_error.empty() &&
-         unplanned_end_of(scenario, number, life).verdict == Verdict::kPass;
+  return life.launch_error.empty() && !unplanned_end_of(scenario, number, life);
 }
 
 bool broke_down(std::span<const LifeRecord> lives) {
@@ -499,14 +497,14 @@ ScenarioResult judge(const Scenario& scenario, std::span<const LifeRecord> lives
   if (const auto diagnosis = diagnosis_of(lives); diagnosis != RerunDiagnosis::kNone) {
     result.diagnosis = name_of(diagnosis);
   }
-  const Judgement found = judgement_of(scenario, lives);
-  result.verdict = found.verdict;
-  if (found.code) result.code = name_of(*found.code);
-  result.reason = found.reason;
+  const auto found = finding_of(scenario, lives);
+  result.verdict = verdict_of(found);
   const FoundDifference first = first_difference_of(lives, found);
   result.first_difference = first.difference;
-  if (found.verdict != Verdict::kPass) {
-    result.failure = failure_of(scenario, lives, found, first);
+  if (found) {
+    result.code = name_of(found->code);
+    result.reason = found->text;
+    result.failure = failure_of(scenario, lives, *found, first);
   }
   if (result.verdict != Verdict::kFail) return result;
   result.reason += others_text(codes_of(lives), result.code);

@@ -12,7 +12,6 @@
 #include "driver/lanes/command_run.hpp"
 #include "driver/lanes/rank_main.hpp"
 #include "driver/lanes/scratch_directory.hpp"
-#include "driver/record/judgement.hpp"
 #include "driver/record/tensor_digest.hpp"
 #include "properties/ruling_code.hpp"
 #include "reprise/error.hpp"
@@ -94,7 +93,7 @@ class ForeignLife {
     if (is_there && !before_->damaged) content_ = content_of(store, directory());
   }
 
-  /// Adds a ruling if the command did not end as planned. The command must not leave processes
+  /// Adds a finding if the command did not end as planned. The command must not leave processes
   /// behind, because these could still write after the judgement.
   void judge_end(const CommandEnd& end) {
     const std::string complaint = complaint_of(*plan_.command, end);
@@ -106,7 +105,7 @@ class ForeignLife {
     try {
       const VerifyReport report = verify(store, kCheckpointRoot, PayloadCheck::kRead, unwatched);
       for (const auto& finding : report.findings) {
-        if (finding.severity != Severity::kError) continue;
+        if (finding.severity != reprise::Severity::kError) continue;
         std::ostringstream text;
         text << finding;
         rule(Code::kTrackerDangling, "what it left is not whole: " + text.str());
@@ -130,7 +129,7 @@ class ForeignLife {
 
  private:
   void rule(RulingCode code, const std::string& text, SourceLine line = SourceLine::here()) {
-    driver::rule(rank_.rulings, {.code = code, .text = text, .phase = "command", .line = line});
+    rank_.findings.push_back({.code = code, .text = text, .line = line, .phase = "command"});
   }
 
   void count(const VerifyReport& report) {

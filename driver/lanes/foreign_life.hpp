@@ -11,7 +11,7 @@
 namespace reprise::driver {
 
 /// Runs the program on the lane's store, or on a copy on disk that is copied back afterwards. The
-/// record has one rank, with the content of the newest checkpoint after the run. Rulings:
+/// record has one rank, with the content of the newest checkpoint after the run. Findings:
 ///
 ///   VERDICT_DISAGREEMENT  the program's exit code was wrong, it ran out of time, or it left
 ///                         processes behind

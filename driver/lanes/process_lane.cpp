@@ -24,7 +24,6 @@
 #include "driver/lanes/sim_lane.hpp"
 #include "driver/lanes/trace_part.hpp"
 #include "driver/language/scenario_writer.hpp"
-#include "driver/record/judgement.hpp"
 #include "driver/yaml/text_file.hpp"
 #include "reprise/error.hpp"
 
@@ -106,32 +105,36 @@ std::uint64_t since_1970_ns() {
 
 }  // namespace
 
-std::vector<RulingText> rulings_on(const std::string& launcher, const ProcessEnd& end,
-                                   const std::vector<RankRecord>& ranks,
-                                   const std::vector<std::int64_t>& left) {
-  std::vector<RulingText> rulings;
+Findings findings_on(const std::string& launcher, const ProcessEnd& end,
+                     const std::vector<RankRecord>& ranks, const std::vector<std::int64_t>& left) {
+  Findings findings;
   for (const auto process : left) {
-    rule(rulings, {passed_on::kHang, launcher + " left the process " + std::to_string(process) +
-                                         " behind, which was killed"});
+    findings.push_back({.code = passed_on::kHang,
+                        .text = launcher + " left the process " + std::to_string(process) +
+                                " behind, which was killed"});
   }
   if (end.left_some) {
-    rule(rulings, {passed_on::kHang, launcher + " left processes behind, which were killed"});
+    findings.push_back(
+        {.code = passed_on::kHang, .text = launcher + " left processes behind, which were killed"});
   }
   const bool returned = std::all_of(ranks.begin(), ranks.end(), [](const RankRecord& rank) {
     return rank.ending == Ending::kReturned;
   });
-  if (!returned) return rulings;
+  if (!returned) return findings;
   if (end.timed_out) {
-    rule(rulings, {passed_on::kHang, "every rank reports success, but " + launcher +
-                                         " was still running at the deadline, and was killed"});
+    findings.push_back({.code = passed_on::kHang,
+                        .text = "every rank reports success, but " + launcher +
+                                " was still running at the deadline, and was killed"});
   } else if (end.cut_short) {
-    rule(rulings, {passed_on::kHang, "every rank reports success, but " + launcher +
-                                         " was still running long after, and was killed"});
+    findings.push_back({.code = passed_on::kHang,
+                        .text = "every rank reports success, but " + launcher +
+                                " was still running long after, and was killed"});
   } else if (end.exit_code != 0) {
-    rule(rulings, {Code::kInternal, "every rank reports success, but " + launcher + " ended with " +
-                                        std::to_string(end.exit_code) + ": one failed after that"});
+    findings.push_back({.code = Code::kInternal,
+                        .text = "every rank reports success, but " + launcher + " ended with " +
+                                std::to_string(end.exit_code) + ": one failed after that"});
   }
-  return rulings;
+  return findings;
 }
 
 namespace {
@@ -166,7 +169,7 @@ class ProcessLane final : public Lane {
       record.ranks.push_back(collect(records.string(), rank, end));
       record.asked += record.ranks.back().asked;
     }
-    record.rulings = rulings_on(options_.launcher, end, record.ranks, left);
+    record.findings = findings_on(options_.launcher, end, record.ranks, left);
     if (records_in(records.string(), world) == 0 && !end.timed_out) {
       record.launch_error = options_.launcher + " ended with " + std::to_string(end.exit_code) +
                             " but no rank left a record: " + tail_of(log);

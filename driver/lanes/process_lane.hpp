@@ -10,11 +10,10 @@
 
 namespace reprise::driver {
 
-/// Returns rulings on how the launcher ended, after what `ranks` say of themselves, and on the
+/// Returns findings on how the launcher ended, after what `ranks` say of themselves, and on the
 /// processes that it left behind. Ranks can't write these themselves, because they write their
 /// records before they exit.
-std::vector<RulingText> rulings_on(const std::string& launcher, const ProcessEnd& end,
-                                   const std::vector<RankRecord>& ranks,
-                                   const std::vector<std::int64_t>& left);
+Findings findings_on(const std::string& launcher, const ProcessEnd& end,
+                     const std::vector<RankRecord>& ranks, const std::vector<std::int64_t>& left);
 
 }  // namespace reprise::driver

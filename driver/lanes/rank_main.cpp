@@ -16,7 +16,6 @@
 #include "driver/lanes/life_faults.hpp"
 #include "driver/lanes/saves_in_flight.hpp"
 #include "driver/record/job_config.hpp"
-#include "driver/record/judgement.hpp"
 #include "driver/record/protocol_trace.hpp"
 #include "properties/content_digest.hpp"
 #include "properties/protocol.hpp"
@@ -99,7 +98,7 @@ std::vector<std::string> split(const std::vector<Bytes>& texts) {
 /// also cause the faults.
 class RankPorts {
  public:
-  RankPorts(const RankPart& part, RankRecord& record, std::vector<RulingText>& broken)
+  RankPorts(const RankPart& part, RankRecord& record, Findings& broken)
       : faulty_(part.ports, part.faults, part.powers),
         meter_(faulty_.ports()),
         watch_(meter_.ports().trace,
@@ -164,17 +163,17 @@ class RankMain {
     record_.content_digest = digest();
   }
 
-  /// Notes what the rank does from now on. Rulings until now belong to what it did before.
+  /// Notes what the rank does from now on. Findings until now belong to what it did before.
   void begin_phase(std::string_view phase) {
-    date_rulings();
+    date_findings();
     record_.phase = phase;
   }
 
-  /// Gives new rulings the present phase and step.
-  void date_rulings() {
-    for (; dated_ < record_.rulings.size(); ++dated_) {
-      record_.rulings[dated_].phase = record_.phase;
-      record_.rulings[dated_].step = record_.last_step;
+  /// Gives new findings the present phase and step.
+  void date_findings() {
+    for (; dated_ < record_.findings.size(); ++dated_) {
+      record_.findings[dated_].phase = record_.phase;
+      record_.findings[dated_].step = record_.last_step;
     }
   }
 
@@ -182,19 +181,19 @@ class RankMain {
   void follow_rerun(const std::string& event) {
     const std::string state(sim::name_of(job_.rerun().state()));
     if (auto said = rerun_.take(event == "save" ? event : event + " " + state)) {
-      rule(broken_, {.code = judged::kProtocol, .text = *said, .phase = record_.phase});
+      broken_.push_back({.code = judged::kProtocol, .text = *said, .phase = record_.phase});
       rank_ports_.ports().trace.event({.phase = sim::kBrokenProtocol, .detail = *said});
     }
   }
 
-  /// Keeps the states of what has not ended, and a ruling for each broken protocol.
+  /// Keeps the states of what has not ended, and a finding for each broken protocol.
   void keep_states() {
     for (const auto& state : in_flight_.states()) record_.unended.push_back("save " + state);
     const std::string load = rank_ports_.load().state();
     if (load != "new" && !rank_ports_.load().is_complete())
       record_.unended.push_back("load " + load);
-    date_rulings();
-    record_.rulings.insert(record_.rulings.end(), broken_.begin(), broken_.end());
+    date_findings();
+    record_.findings.append(broken_);
   }
 
   static bool is_fault(const Action& action) { return std::holds_alternative<FaultAction>(action); }
@@ -230,7 +229,7 @@ class RankMain {
 
   void do_action(std::size_t index) {
     std::visit([&](const auto& one) { act(one, faults_.of_action[index]); }, plan_.actions[index]);
-    date_rulings();
+    date_findings();
     keep_record();
   }
 
@@ -633,7 +632,7 @@ class RankMain {
   std::size_t number_;
   const LifePlan& plan_;
   LifeFaults faults_;
-  std::vector<RulingText> broken_;  ///< on broken protocols
+  Findings broken_;  ///< on broken protocols
   ProtocolWalk rerun_{Protocol::kRerun};
   RankPorts rank_ports_;
   const Ports& ports_;
@@ -651,7 +650,7 @@ class RankMain {
   std::optional<bool> holds_nothing_;  ///< true if this rank has no part of any tensor
   bool left_ = false;
   bool saved_at_exit_ = false;
-  std::size_t dated_ = 0;   ///< number of rulings that have a phase
+  std::size_t dated_ = 0;   ///< number of findings that have a phase
   std::size_t logged_ = 0;  ///< number of the rerun machine's log lines collected so far
 };
 

@@ -36,7 +36,7 @@ class TraceOfSave final : public Trace {
 }  // namespace
 
 struct SavesInFlight::OneSave {
-  OneSave(const Ports& inner, SaveWatchers watchers, Step step, std::vector<RulingText>& broken)
+  OneSave(const Ports& inner, SaveWatchers watchers, Step step, Findings& broken)
       : meter(inner),
         trace(meter.ports(), watchers, step),
         protocol(Protocol::kSave, "save", trace, broken),
@@ -48,8 +48,7 @@ struct SavesInFlight::OneSave {
   Ports ports;
 };
 
-SavesInFlight::SavesInFlight(const Ports& inner, SaveWatchers watchers,
-                             std::vector<RulingText>& broken)
+SavesInFlight::SavesInFlight(const Ports& inner, SaveWatchers watchers, Findings& broken)
     : inner_(inner), watchers_(watchers), broken_(broken) {}
 SavesInFlight::~SavesInFlight() = default;
 

@@ -27,9 +27,9 @@ struct SaveWatchers {
 
 class SavesInFlight {
  public:
-  /// `inner`, `broken` and what the watchers point to must outlive this object. Adds a ruling to
+  /// `inner`, `broken` and what the watchers point to must outlive this object. Adds a finding to
   /// `broken` for each save that breaks the protocol.
-  SavesInFlight(const Ports& inner, SaveWatchers watchers, std::vector<RulingText>& broken);
+  SavesInFlight(const Ports& inner, SaveWatchers watchers, Findings& broken);
   ~SavesInFlight();
   SavesInFlight(const SavesInFlight&) = delete;
   SavesInFlight& operator=(const SavesInFlight&) = delete;
@@ -54,7 +54,7 @@ class SavesInFlight {
 
   const Ports& inner_;
   SaveWatchers watchers_;
-  std::vector<RulingText>& broken_;
+  Findings& broken_;
   std::map<std::size_t, OneSave> saves_;  ///< keyed by the save's number
 };
 

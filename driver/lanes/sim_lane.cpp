@@ -13,7 +13,6 @@
 #include "driver/lanes/life_faults.hpp"
 #include "driver/lanes/rank_main.hpp"
 #include "driver/record/job_config.hpp"
-#include "driver/record/judgement.hpp"
 #include "properties/unsettled.hpp"
 #include "sim/mutants/asked.hpp"
 #include "sim/world/copy_tree.hpp"
@@ -117,11 +116,11 @@ class OtherWriters {
   void judge(LifeRecord& record) {
     for (const std::string& file : written_) {
       if (store_.stat(file)) continue;
-      rule(record.rulings, {.code = judged::kProtocol,
-                            .text = "the job removed something that another writer, which has "
-                                    "taken over its lease, is writing: " +
-                                    file,
-                            .phase = "store"});
+      record.findings.push_back({.code = judged::kProtocol,
+                                 .text = "the job removed something that another writer, which has "
+                                         "taken over its lease, is writing: " +
+                                         file,
+                                 .phase = "store"});
     }
   }
 

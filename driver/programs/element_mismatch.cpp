@@ -1,16 +1,15 @@
 #include "driver/programs/element_mismatch.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <sstream>
 
+#include "core/geometry/compare.hpp"
 #include "core/geometry/dtype.hpp"
 #include "driver/programs/program_life.hpp"
 #include "driver/witness/stored_root.hpp"
 #include "driver/yaml/text_file.hpp"
-#include "properties/ruling_watch.hpp"
 #include "reports/read_error.hpp"
 
 namespace reprise::driver {
@@ -130,51 +129,33 @@ std::string place_text(const Dims& shape, std::size_t element) {
   return "[" + text + "]";
 }
 
-/// Compares two states of one tensor.
-class Comparison {
- public:
-  Comparison(const WholeValues& saved, const Bytes& loaded) : saved_(saved), loaded_(loaded) {}
-
-  bool same(std::size_t a, std::size_t b) const {
-    const std::size_t width = size_of(saved_.dtype);
-    return std::memcmp(saved_.elements.data() + a * width, loaded_.data() + b * width, width) == 0;
+/// Searches the saved tensor for a sequence of wrong values: the value at `wrong`, and up to three
+/// wrong values after it. Returns the index at which the sequence occurs in the saved tensor;
+/// nothing if it does not occur, or occurs more than once.
+std::optional<std::size_t> source_of(const WholeValues& saved, const Bytes& loaded,
+                                     std::size_t wrong) {
+  const std::size_t width = size_of(saved.dtype);
+  const auto same = [&](std::size_t a, std::size_t b) {
+    return std::memcmp(saved.elements.data() + a * width, loaded.data() + b * width, width) == 0;
+  };
+  const std::size_t count = saved.ranks.size();
+  std::size_t length = 1;
+  while (wrong + length < count && length < 4 && !same(wrong + length, wrong + length)) ++length;
+  std::optional<std::size_t> found;
+  for (std::size_t from = 0; from + length <= count; ++from) {
+    bool equal = true;
+    for (std::size_t i = 0; equal && i < length; ++i) equal = same(from + i, wrong + i);
+    if (!equal) continue;
+    if (found) return std::nullopt;  // the values occur more than once
+    found = from;
   }
-
-  double delta(std::size_t i) const {
-    const std::size_t width = size_of(saved_.dtype);
-    const Scalar a = scalar_at(saved_.dtype, saved_.elements.data() + i * width);
-    const Scalar b = scalar_at(saved_.dtype, loaded_.data() + i * width);
-    const double first = std::abs(a.first - b.first);
-    return std::isnan(first) ? first : std::max(first, std::abs(a.second - b.second));
-  }
-
-  /// Searches the saved tensor for a sequence of wrong values: the value at `wrong`, and up to
-  /// three wrong values after it. Returns the index at which the sequence occurs in the saved
-  /// tensor; nothing if it does not occur, or occurs more than once.
-  std::optional<std::size_t> source(std::size_t wrong) const {
-    const std::size_t count = saved_.ranks.size();
-    std::size_t length = 1;
-    while (wrong + length < count && length < 4 && !same(wrong + length, wrong + length)) ++length;
-    std::optional<std::size_t> found;
-    for (std::size_t from = 0; from + length <= count; ++from) {
-      bool equal = true;
-      for (std::size_t i = 0; equal && i < length; ++i) equal = same(from + i, wrong + i);
-      if (!equal) continue;
-      if (found) return std::nullopt;  // the values occur more than once
-      found = from;
-    }
-    return found;
-  }
-
- private:
-  const WholeValues& saved_;
-  const Bytes& loaded_;
-};
+  return found;
+}
 
 ElementMismatch describe(const std::string& key, const WholeValues& saved, const Bytes& loaded,
-                         std::size_t first) {
-  const Comparison compare(saved, loaded);
+                         const Comparison& compared) {
   const std::size_t width = size_of(saved.dtype);
+  const auto first = static_cast<std::size_t>(*compared.first);
   ElementMismatch found;
   found.first.key = key;
   found.first.index = place_of(saved.shape, first);
@@ -182,13 +163,9 @@ ElementMismatch describe(const std::string& key, const WholeValues& saved, const
   found.first.saved = value_text(saved.dtype, saved.elements.data() + first * width);
   found.first.loaded = value_text(saved.dtype, loaded.data() + first * width);
   found.code = judged::kBitMismatch;
-  for (std::size_t i = 0; i < saved.ranks.size(); ++i) {
-    if (saved.ranks[i] < 0 || compare.same(i, i)) continue;
-    ++found.elements;
-    const double delta = compare.delta(i);
-    if (std::isnan(delta) || delta > found.max_delta) found.max_delta = delta;
-  }
-  if (const auto source = compare.source(first)) {
+  found.elements = compared.bit_mismatches;
+  found.max_delta = compared.max_delta;
+  if (const auto source = source_of(saved, loaded, first)) {
     const std::int64_t owner = saved.ranks[*source];
     const RulingCode code =
         owner == saved.ranks[first] ? judged::kShiftedBytes : judged::kWrongOwner;
@@ -201,16 +178,16 @@ ElementMismatch describe(const std::string& key, const WholeValues& saved, const
 }
 
 /// Returns the stored or loaded elements that the finding calls wrong.
-std::optional<Bytes> wrong_elements(const std::string& work, const WitnessFinding& finding) {
-  if (finding.when) {
-    const auto loaded =
-        whole_values(work, finding.life, finding.key, *finding.when, finding.step.value_or(0));
+std::optional<Bytes> wrong_elements(const std::string& work, const Finding& finding) {
+  if (finding.phase == "load") {
+    const auto loaded = whole_values(work, finding.life.value_or(0), finding.key,
+                                     StateMoment::kLoaded, finding.step.value_or(0));
     if (!loaded) return std::nullopt;
     return loaded->elements;
   }
   const std::string root = checkpoints_in(work);
   for (const auto& stored : read_root(root)) {
-    if (stored.step && stored.step != finding.saved) continue;
+    if (stored.step && stored.step != finding.step) continue;
     return stored_elements(root, stored, finding.key);
   }
   return std::nullopt;
@@ -219,22 +196,24 @@ std::optional<Bytes> wrong_elements(const std::string& work, const WitnessFindin
 }  // namespace
 
 std::optional<ElementMismatch> first_mismatch(const std::string& work, std::size_t lives,
-                                              const WitnessFinding& finding) {
-  if (finding.key.empty() || !finding.saved) return std::nullopt;
+                                              const Finding& finding) {
+  if (!finding.other_elements || !finding.step) return std::nullopt;
   std::optional<WholeValues> saved;
-  for (std::size_t life = 0; life < lives && life <= finding.life; ++life) {
-    auto told = whole_values(work, life, finding.key, StateMoment::kSave, *finding.saved);
+  for (std::size_t life = 0; life < lives && life <= finding.life.value_or(0); ++life) {
+    auto told = whole_values(work, life, finding.key, StateMoment::kSave, *finding.step);
     if (told) saved = std::move(told);
   }
-  const auto wrong = wrong_elements(work, finding);
+  auto wrong = wrong_elements(work, finding);
   if (!saved || !wrong || wrong->size() != saved->elements.size()) return std::nullopt;
-  const Comparison compare(*saved, *wrong);
+  const std::size_t width = size_of(saved->dtype);
   for (std::size_t i = 0; i < saved->ranks.size(); ++i) {
-    if (saved->ranks[i] >= 0 && !compare.same(i, i)) {
-      return describe(finding.key, *saved, *wrong, i);
-    }
+    if (saved->ranks[i] >= 0) continue;  // no rank told it, so it can't be compared
+    std::memcpy(wrong->data() + i * width, saved->elements.data() + i * width, width);
   }
-  return std::nullopt;
+  const Comparison compared = compare_elements(saved->dtype, saved->elements.data(), wrong->data(),
+                                               static_cast<std::int64_t>(saved->ranks.size()));
+  if (compared.same()) return std::nullopt;
+  return describe(finding.key, *saved, *wrong, compared);
 }
 
 }  // namespace reprise::driver

@@ -22,6 +22,6 @@ struct ElementMismatch {
 /// had at the save. `work` is the directory of the second run. Returns nothing if the elements are
 /// equal in that run, or if no rank reported them.
 std::optional<ElementMismatch> first_mismatch(const std::string& work, std::size_t lives,
-                                              const WitnessFinding& finding);
+                                              const Finding& finding);
 
 }  // namespace reprise::driver

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "driver/judges/failure.hpp"
+
 namespace reprise::driver {
 namespace {
 
@@ -19,35 +21,27 @@ std::string coordinates_of(const ProgramLife& life, std::int64_t rank) {
   return axis.empty() ? "" : axis + std::to_string(rank);
 }
 
-reports::Consequence consequence_of(const WitnessFinding& finding) {
-  reports::Consequence follows{
-      .life = finding.life, .code = std::string(name_of(finding.code)), .text = finding.text};
-  const std::string life = life_name(finding.life) + ": ";
+reports::Consequence consequence_of(const Finding& finding) {
+  reports::Consequence follows{.life = finding.life.value_or(0),
+                               .code = std::string(name_of(finding.code)),
+                               .text = finding.text};
+  const std::string life = life_name(follows.life) + ": ";
   if (follows.text.starts_with(life)) follows.text.erase(0, life.size());
-  if (finding.rank) follows.ranks = {static_cast<std::int32_t>(*finding.rank)};
+  if (finding.rank) follows.ranks = {finding.rank->value};
   return follows;
 }
 
 }  // namespace
 
-reports::Failure program_failure(const ProgramPlan& plan, const WitnessFindings& findings,
+reports::Failure program_failure(const ProgramPlan& plan, const Findings& findings,
                                  std::size_t cause, const reports::ScenarioResult& result) {
-  const WitnessFinding& finding = findings.at(cause);
-  reports::Failure failure{.cause = finding.text,
-                           .life = finding.life,
-                           .step = finding.step,
-                           .phase = finding.phase,
-                           .key = finding.key,
-                           .saved = finding.expected,
-                           .loaded = finding.found};
-  if (finding.life < result.lives.size()) {
-    failure.layout = result.lives[finding.life].layout;
-  }
-  if (finding.rank) {
-    failure.rank = static_cast<std::int32_t>(*finding.rank);
-    if (finding.life < plan.lives.size()) {
-      failure.coordinates = coordinates_of(plan.lives[finding.life], *finding.rank);
-    }
+  const Finding& finding = findings.at(cause);
+  reports::Failure failure = failure_from(finding);
+  const std::size_t life = finding.life.value_or(0);
+  failure.life = life;
+  if (life < result.lives.size()) failure.layout = result.lives[life].layout;
+  if (failure.rank && life < plan.lives.size()) {
+    failure.coordinates = coordinates_of(plan.lives[life], *failure.rank);
   }
   if (result.first_difference) put_values(*result.first_difference, failure);
   for (std::size_t i = 0; i < findings.size(); ++i) {

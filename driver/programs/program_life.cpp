@@ -367,24 +367,25 @@ void read_witness(const std::string& file, const ProgramEnd& end, LifeEvidence& 
   if (!fs::exists(file)) {
     // If the rank failed, its exit code already reports that.
     if (end.exit_code == 0) {
-      add_flaw({judged::kOracleVacuous, shown + " was not written"}, life.unread);
+      life.unread.push_back({.code = judged::kOracleVacuous, .text = shown + " was not written"});
     }
     return;
   }
   if (!fs::is_regular_file(file)) {
-    add_flaw({judged::kOracleVacuous, shown + " is not a regular file, so it can't be a witness"},
-             life.unread);
+    life.unread.push_back({.code = judged::kOracleVacuous,
+                           .text = shown + " is not a regular file, so it can't be a witness"});
     return;
   }
   try {
     life.ranks.back() = parse_witness(text_of(file), shown);
   } catch (const reports::ReadError& error) {
-    add_flaw({Code::kTornFile, error.what()}, life.unread);
+    life.unread.push_back({.code = Code::kTornFile, .text = error.what()});
     return;
   }
   // The last line may be incomplete only if a signal ended the process.
   if (life.ranks.back().torn && end.exit_code <= 128 && !end.cut_short) {
-    add_flaw({Code::kTornFile, shown + " ends in the middle of a line"}, life.unread);
+    life.unread.push_back(
+        {.code = Code::kTornFile, .text = shown + " ends in the middle of a line"});
   }
 }
 

@@ -13,7 +13,7 @@
 #include "driver/programs/element_mismatch.hpp"
 #include "driver/programs/program_failure.hpp"
 #include "driver/programs/second_try.hpp"
-#include "driver/record/judgement.hpp"
+#include "driver/record/record.hpp"
 #include "driver/witness/same_steps.hpp"
 #include "driver/witness/sample_judge.hpp"
 #include "driver/witness/step_table.hpp"
@@ -108,9 +108,9 @@ class ProgramRun {
 
   /// Makes a second uninterrupted run, and settles findings that compare with the first one. If the
   /// two runs differ, the program is not deterministic, and no save or load is to blame.
-  void settle_with_second(WitnessFindings& findings) {
-    const auto compared = [](const WitnessFinding& finding) {
-      return !finding.stream.empty() && !finding.inconclusive;
+  void settle_with_second(Findings& findings) {
+    const auto compared = [](const Finding& finding) {
+      return !finding.stream.empty() && finding.fails();
     };
     if (!uninterrupted_ || std::none_of(findings.begin(), findings.end(), compared)) return;
     const auto second = run_uninterrupted("second", uninterrupted_->plan);
@@ -119,7 +119,7 @@ class ProgramRun {
   }
 
   /// Adds a finding that names the control run that failed, if one did.
-  void judge_controls(WitnessFindings& findings) const {
+  void judge_controls(Findings& findings) const {
     std::vector<std::pair<std::string, const LifeEvidence*>> runs;
     if (uninterrupted_) runs.emplace_back("the uninterrupted run", uninterrupted_.get());
     for (const auto& again : again_) {
@@ -144,7 +144,7 @@ class ProgramRun {
 
   /// Repeats the last life that loaded a checkpoint, but the new run only pretends to load. Adds a
   /// finding if the judges find nothing wrong with the new run.
-  void judge_cold(WitnessFindings& findings) {
+  void judge_cold(Findings& findings) {
     std::size_t last = lives_.size();
     while (last > 0 && !loaded_by(lives_[last - 1])) --last;
     if (last-- <= 1) return;
@@ -218,14 +218,14 @@ class ProgramRun {
 
 /// Runs the scenario a second time. In this run the ranks write out the elements of the wrong
 /// tensor, so that the first wrong element can be named.
-void name_difference(const ProgramPlan& plan, const ProgramOptions& options,
-                     WitnessFindings& findings, ScenarioResult& result) {
+void name_difference(const ProgramPlan& plan, const ProgramOptions& options, Findings& findings,
+                     ScenarioResult& result) {
   const auto at = std::find_if(findings.begin(), findings.end(),
-                               [](const WitnessFinding& finding) { return !finding.inconclusive; });
-  if (at == findings.end() || at->key.empty() || !at->saved) return;
+                               [](const Finding& finding) { return finding.fails(); });
+  if (at == findings.end() || !at->other_elements) return;
   const ScratchDirectory scratch;
   ProgramRun second(plan, options, scratch.path());
-  second.run_lives(at->key, at->life + 1);
+  second.run_lives(at->key, at->life.value_or(0) + 1);
   const auto found = first_mismatch(scratch.path(), second.lives().size(), *at);
   if (!found) {
     at->text += "; a second run did not show which element";
@@ -363,7 +363,7 @@ void add_trajectory(const ProgramPlan& plan, std::size_t number, const LifeEvide
 /// Returns a digest of the last state that all ranks described. The digest does not depend on the
 /// sharding.
 std::string content_of(const LifeEvidence& life) {
-  WitnessFindings ignored;
+  Findings ignored;
   for (const StateMoment when : {StateMoment::kEnd, StateMoment::kLoaded, StateMoment::kSave}) {
     const auto states = states_of(life.ranks, when, 0, ignored);
     if (states.empty()) continue;
@@ -391,11 +391,12 @@ void add_fault(const LifeEvidence& life, ScenarioResult& result) {
   }
 }
 
-/// Makes a judgement the verdict.
-void take(const Judgement& judgement, ScenarioResult& result) {
-  result.verdict = judgement.verdict;
-  if (judgement.code) result.code = name_of(*judgement.code);
-  result.reason = judgement.reason;
+/// Makes a finding the verdict.
+void take(const std::optional<Finding>& found, ScenarioResult& result) {
+  result.verdict = verdict_of(found);
+  if (!found) return;
+  result.code = name_of(found->code);
+  result.reason = found->text;
 }
 
 }  // namespace
@@ -418,7 +419,7 @@ ScenarioResult describe_lives(const ProgramPlan& plan, const std::vector<LifeEvi
     if (rank == 0) add_excused(plan, last, result.ranks.back().excused);
   }
   if (!result.ranks.empty() && controls.uninterrupted != nullptr) {
-    WitnessFindings ignored;
+    Findings ignored;
     auto& excused = result.ranks.front().excused;
     for (auto& text : judge_samples(lives, *controls.uninterrupted, ignored)) {
       excused.push_back(std::move(text));
@@ -428,8 +429,8 @@ ScenarioResult describe_lives(const ProgramPlan& plan, const std::vector<LifeEvi
   return result;
 }
 
-void conclude(const ProgramPlan& plan, const WitnessFindings& findings, ScenarioResult& result) {
-  const WitnessFinding* failure = first_failure(findings);
+void conclude(const ProgramPlan& plan, const Findings& findings, ScenarioResult& result) {
+  const Finding* failure = first_failure(findings);
   const auto& expect = plan.expect;
   std::uint64_t elements = 0;
   for (const auto& rank : result.ranks) elements += rank.elements;
@@ -463,14 +464,14 @@ void conclude(const ProgramPlan& plan, const WitnessFindings& findings, Scenario
     std::string reason = "it should have failed with " + std::string(name_of(*expect.fails)) +
                          ", but nothing was found";
     if (!findings.empty()) reason += " but: " + findings.front().text;
-    take(fail(judged::kVerdictDisagreement, std::move(reason)), result);
+    take(judged::fail(judged::kVerdictDisagreement, std::move(reason)), result);
   } else if (!findings.empty()) {
     result.verdict = Verdict::kInconclusive;
     result.code = name_of(findings.front().code);
     result.reason = findings.front().text;
     result.failure = program_failure(plan, findings, 0, result);
   } else if (elements == 0) {
-    take(vacuous(judged::kOracleVacuous, "nothing was compared"), result);
+    take(judged::vacuous(judged::kOracleVacuous, "nothing was compared"), result);
   } else {
     result.verdict = Verdict::kPass;
   }
@@ -479,8 +480,8 @@ void conclude(const ProgramPlan& plan, const WitnessFindings& findings, Scenario
 namespace {
 
 /// True if the verdict rests on a process that was ended at its deadline.
-bool rests_on_deadline(const WitnessFindings& findings) {
-  const WitnessFinding* failure = first_failure(findings);
+bool rests_on_deadline(const Findings& findings) {
+  const Finding* failure = first_failure(findings);
   if (failure != nullptr) return failure->at_deadline;
   return !findings.empty() && findings.front().at_deadline;
 }
@@ -491,7 +492,7 @@ ProgramTry run_try(const Scenario& scenario, const ProgramOptions& options,
   const auto start = std::chrono::steady_clock::now();
   ProgramRun run(plan, options, work);
   run.run_lives();
-  WitnessFindings findings = judge_program(plan, run.lives(), run.controls());
+  Findings findings = judge_program(plan, run.lives(), run.controls());
   if (first_failure(findings) == nullptr && run.lives().size() == plan.lives.size()) {
     run.run_controls();
     findings = judge_program(plan, run.lives(), run.controls());

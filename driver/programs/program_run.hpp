@@ -27,7 +27,6 @@ reports::ScenarioResult describe_lives(const ProgramPlan& plan,
                                        const ControlRuns& controls);
 
 /// Sets verdict, code and reason. A failure that the plan expects counts as a pass.
-void conclude(const ProgramPlan& plan, const WitnessFindings& findings,
-              reports::ScenarioResult& result);
+void conclude(const ProgramPlan& plan, const Findings& findings, reports::ScenarioResult& result);
 
 }  // namespace reprise::driver

@@ -91,17 +91,17 @@ bool fits(const std::map<std::string, std::int64_t>& layout, std::int64_t ranks)
 }
 
 /// Reads a witness file. Adds the reason to `unread` if it can't be read.
-RankWitness read_rank(const std::string& file, std::vector<StoredFlaw>& unread) {
+RankWitness read_rank(const std::string& file, Findings& unread) {
   if (!fs::is_regular_file(file)) {
-    add_flaw({judged::kOracleVacuous,
-              file + (fs::exists(file) ? " is not a regular file" : " is missing")},
-             unread);
+    unread.push_back(
+        {.code = judged::kOracleVacuous,
+         .text = file + (fs::exists(file) ? " is not a regular file" : " is missing")});
     return {.file = file};
   }
   try {
     return parse_witness(text_of(file), file);
   } catch (const reports::ReadError& error) {
-    add_flaw({Code::kTornFile, error.what()}, unread);
+    unread.push_back({.code = Code::kTornFile, .text = error.what()});
     return {.file = file};
   }
 }
@@ -111,7 +111,8 @@ LifeEvidence read_life(const std::string& folder, std::size_t number, std::size_
   life.stored_known = false;
   const std::string name = "life" + std::to_string(number);
   if (ranks == 0) {
-    add_flaw({judged::kOracleVacuous, name + " has no witness file in " + folder}, life.unread);
+    life.unread.push_back(
+        {.code = judged::kOracleVacuous, .text = name + " has no witness file in " + folder});
   }
   for (std::size_t rank = 0; rank < ranks; ++rank) {
     life.ranks.push_back(read_rank(file_in(folder, number, rank), life.unread));
@@ -121,16 +122,15 @@ LifeEvidence read_life(const std::string& folder, std::size_t number, std::size_
   life.plan.layout = life.ranks.front().layout;
   const std::int64_t world = life.ranks.front().world;
   if (world > static_cast<std::int64_t>(ranks)) {
-    add_flaw(
-        {judged::kOracleVacuous, name + " has " + std::to_string(ranks) + " witness files, and " +
-                                     std::to_string(world) + " ranks"},
-        life.unread);
+    life.unread.push_back({.code = judged::kOracleVacuous,
+                           .text = name + " has " + std::to_string(ranks) + " witness files, and " +
+                                   std::to_string(world) + " ranks"});
   }
   if (world > 0 && !fits(life.plan.layout, world)) {
-    add_flaw({judged::kOracleVacuous, name + " has " +
-                                          counted(static_cast<std::uint64_t>(world), "rank") +
-                                          ", but its layout does not"},
-             life.unread);
+    life.unread.push_back({.code = judged::kOracleVacuous,
+                           .text = name + " has " +
+                                   counted(static_cast<std::uint64_t>(world), "rank") +
+                                   ", but its layout does not"});
   }
   return life;
 }
@@ -218,7 +218,7 @@ bool is_named_by(const RankWitness& rank) {
 
 /// True if the run is complete, so that lives can be compared with it. Otherwise adds an
 /// inconclusive finding: a witness file can't be read, or a rank did not run to its end.
-bool is_usable(const LifeEvidence& run, const std::string& called, WitnessFindings& findings,
+bool is_usable(const LifeEvidence& run, const std::string& called, Findings& findings,
                SourceLine line = SourceLine::here()) {
   std::string flaw = run.unread.empty() ? "" : run.unread.front().text;
   for (std::size_t i = 0; i < run.ranks.size() && flaw.empty(); ++i) {
@@ -233,8 +233,8 @@ bool is_usable(const LifeEvidence& run, const std::string& called, WitnessFindin
   if (flaw.empty()) return true;
   findings.push_back({.code = judged::kOracleVacuous,
                       .text = called + " can't be compared with: " + flaw,
-                      .inconclusive = true,
-                      .line = line});
+                      .line = line,
+                      .severity = Severity::kInconclusive});
   return false;
 }
 
@@ -263,11 +263,11 @@ std::vector<std::string> other_origins(const std::vector<LifeEvidence>& lives,
 
 /// Appends advice to failures that compare with the uninterrupted run. If the script is not
 /// deterministic, nothing else shows it once a life has saved or loaded.
-void advise_second(WitnessFindings& findings) {
+void advise_second(Findings& findings) {
   for (auto& finding : findings) {
     const bool may_be_chance =
         finding.code == judged::kTrajectoryDivergence || finding.code == judged::kDataStreamSkip;
-    if (finding.inconclusive || finding.stream.empty() || !may_be_chance) continue;
+    if (!finding.fails() || finding.stream.empty() || !may_be_chance) continue;
     finding.text +=
         "; if the script may not be deterministic, run it uninterrupted once more, and name that "
         "witness folder with --second";
@@ -277,10 +277,11 @@ void advise_second(WitnessFindings& findings) {
 
 /// Appends advice to findings that a new layout may have caused. Under another layout, sums may
 /// differ in their last bits although nothing is lost.
-void advise(const ProgramPlan& plan, WitnessFindings& findings) {
+void advise(const ProgramPlan& plan, Findings& findings) {
   if (plan.expect.goes_on == GoesOn::kLikeControl) return;
   for (auto& finding : findings) {
-    if (finding.code != judged::kTrajectoryDivergence || !after_change(plan, finding.life))
+    if (finding.code != judged::kTrajectoryDivergence ||
+        !after_change(plan, finding.life.value_or(0)))
       continue;
     finding.text +=
         "; the layout changed, so sums may be rounded differently: run this life a second time "
@@ -301,7 +302,7 @@ reports::ScenarioResult prove_resume(const ResumeProof& runs) {
   if (!runs.checkpoints.empty()) add_stored(runs.checkpoints, lives);
   ProgramPlan plan = plan_of(lives);
   ControlRuns controls;
-  WitnessFindings doubts;
+  Findings doubts;
   if (is_usable(uninterrupted, "the uninterrupted run", doubts)) {
     controls.uninterrupted = &uninterrupted;
   }
@@ -318,9 +319,9 @@ reports::ScenarioResult prove_resume(const ResumeProof& runs) {
   if (steps_of(lives.back().ranks).empty()) {
     doubts.push_back({.code = judged::kOracleVacuous,
                       .text = life_name(lives.size() - 1) + " trains no step after its load",
-                      .inconclusive = true});
+                      .severity = Severity::kInconclusive});
   }
-  WitnessFindings findings = judge_program(plan, lives, controls);
+  Findings findings = judge_program(plan, lives, controls);
   if (!runs.second.empty()) {
     const LifeEvidence second = read_only_life(runs.second);
     if (is_usable(second, "the second uninterrupted run", doubts) &&

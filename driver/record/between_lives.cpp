@@ -160,16 +160,16 @@ void split_metadata(Store& store) {
 }  // namespace
 
 void do_between_lives(Store& store, const LifePlan& plan, const sim::Policies& policies, Past& past,
-                      std::vector<RulingText>& rulings) {
+                      Findings& findings) {
   for (const auto& action : plan.actions) {
     if (const auto* damage = std::get_if<DamageAction>(&action)) do_one(store, *damage, past);
     if (std::holds_alternative<ReleaseAction>(action)) make_release(store, past);
     if (std::holds_alternative<OwnMetadataAction>(action)) split_metadata(store);
     if (const auto* reshard = std::get_if<ReshardAction>(&action)) {
-      reshard_stored(store, *reshard, policies.reshard, rulings);
+      reshard_stored(store, *reshard, policies.reshard, findings);
     }
     if (const auto* diff = std::get_if<DiffAction>(&action)) {
-      diff_stored(store, *diff, policies.diff, rulings);
+      diff_stored(store, *diff, policies.diff, findings);
     }
   }
 }

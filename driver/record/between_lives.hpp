@@ -10,10 +10,10 @@
 namespace reprise::driver {
 
 /// Carries out the actions of the plan that happen after the life: damages a checkpoint, renames it
-/// to a release, splits its metadata, reshards it or compares it. Adds a ruling for each reshard
+/// to a release, splits its metadata, reshards it or compares it. Adds a finding for each reshard
 /// and diff that did not end as planned. Throws an Error if the file or the checkpoint does not
 /// exist, and the Error of a reshard that was not to fail.
 void do_between_lives(Store& store, const LifePlan& plan, const sim::Policies& policies, Past& past,
-                      std::vector<RulingText>& rulings);
+                      Findings& findings);
 
 }  // namespace reprise::driver

@@ -5,26 +5,24 @@
 #include <utility>
 #include <vector>
 
-#include "driver/record/judgement.hpp"
+#include "driver/record/record.hpp"
 #include "properties/protocol.hpp"
-#include "properties/ruling_code.hpp"
 #include "reprise/ports.hpp"
 #include "sim/world/recording.hpp"
 
 namespace reprise::driver {
 
 /// A trace that follows a ProtocolWalk and forwards each event to another trace. A move that is not
-/// allowed becomes a ruling, and the other trace gets an event of sim::kBrokenProtocol after it.
+/// allowed becomes a finding, and the other trace gets an event of sim::kBrokenProtocol after it.
 class ProtocolTrace final : public Trace {
  public:
-  /// Borrows `inner` and `rulings`. `phase` is what the rank does meanwhile, for the rulings.
-  ProtocolTrace(Protocol protocol, std::string phase, Trace& inner,
-                std::vector<RulingText>& rulings)
+  /// Borrows `inner` and `findings`. `phase` is what the rank does meanwhile, for the findings.
+  ProtocolTrace(Protocol protocol, std::string phase, Trace& inner, Findings& findings)
       : protocol_(protocol),
         phase_(std::move(phase)),
         walk_(protocol),
         inner_(inner),
-        rulings_(rulings) {}
+        findings_(findings) {}
 
   void event(const TraceEvent& event) override {
     const auto said = walk_.take(event);
@@ -45,8 +43,7 @@ class ProtocolTrace final : public Trace {
 
  private:
   void rule(const std::string& said, SourceLine line = SourceLine::here()) {
-    driver::rule(rulings_,
-                 {.code = judged::kProtocol, .text = said, .phase = phase_, .line = line});
+    findings_.push_back({.code = judged::kProtocol, .text = said, .line = line, .phase = phase_});
     inner_.event({.phase = sim::kBrokenProtocol, .detail = said});
   }
 
@@ -54,7 +51,7 @@ class ProtocolTrace final : public Trace {
   std::string phase_;
   ProtocolWalk walk_;
   Trace& inner_;
-  std::vector<RulingText>& rulings_;
+  Findings& findings_;
 };
 
 }  // namespace reprise::driver

@@ -1,6 +1,7 @@
 #include "driver/record/record.hpp"
 
 #include <array>
+#include <utility>
 
 namespace reprise::driver {
 
@@ -17,6 +18,23 @@ bool is_logged(const LifeRecord& life, std::string_view text) {
     }
   }
   return false;
+}
+
+std::string rank_text(const RankRecord& rank) { return "rank " + std::to_string(rank.result.rank); }
+
+std::optional<Finding> fail_at(const RankRecord& rank, RulingCode code, std::string text,
+                               SourceLine line) {
+  auto found = judged::fail(code, std::move(text), line);
+  if (!found) return found;
+  found->rank = GlobalRank{rank.result.rank};
+  found->phase = rank.phase;
+  found->step = rank.last_step;
+  return found;
+}
+
+reports::Verdict verdict_of(const std::optional<Finding>& found) {
+  if (!found) return reports::Verdict::kPass;
+  return found->fails() ? reports::Verdict::kFail : reports::Verdict::kInconclusive;
 }
 
 }  // namespace reprise::driver

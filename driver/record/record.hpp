@@ -9,10 +9,9 @@
 #include <vector>
 
 #include "driver/record/history.hpp"
+#include "properties/finding.hpp"
 #include "properties/inventory.hpp"
 #include "properties/replica_audit.hpp"
-#include "properties/ruling_code.hpp"
-#include "properties/ruling_watch.hpp"
 #include "reports/report.hpp"
 #include "sim/faults/fault_book.hpp"
 #include "sim/job/rerun/rerun_state.hpp"
@@ -28,19 +27,10 @@ enum class Ending : std::uint8_t {
 };
 /// "returned", "failed", "defect", "hung" and "lost".
 reports::Words words_of(Ending ending);
+using judged::Finding;
+using judged::Findings;
+using judged::Severity;
 using reports::name_of;
-
-/// A finding as text. Findings about elements that differ have a separate type.
-struct RulingText {
-  RulingCode code = Code::kInternal;
-  std::string text;
-  /// Rank to which the ruling applies, if it is not the record's rank.
-  std::optional<std::int32_t> rank = {};
-  std::string key = {};    ///< key of the tensor or object, if the ruling is about one
-  std::string phase = {};  ///< what was done when it was found; see RankRecord::phase
-  std::optional<std::int64_t> step = {};  ///< iteration of the job at that time
-  SourceLine line = SourceLine::here();   ///< where a judge made it; not part of the record
-};
 
 /// One load: the keys that this rank requested, and the keys that the checkpoint holds.
 struct LoadEvidence {
@@ -79,7 +69,7 @@ struct RankRecord {
   std::string phase = "start";
   std::vector<reports::TrainingPoint> trajectory;
   std::optional<reports::FirstDifference> first_difference;
-  std::vector<RulingText> rulings;
+  Findings findings;
   std::vector<AuditPage> audits;    ///< one per save, even if the save failed later
   std::vector<LoadEvidence> loads;  ///< loads that finished
   /// True once the last load has begun to read. A load that is refused after that leaves poisoned
@@ -117,14 +107,14 @@ Past parse_past(const std::string& text, const Scenario& scenario);
 /// Records of all ranks of one life.
 struct LifeRecord {
   std::string layout;
-  std::vector<RankRecord> ranks;    ///< records of the members of the job
-  std::int32_t world = 0;           ///< number of ranks of the world; 0 if all of them are members
-  std::vector<RulingText> rulings;  ///< rulings on the store and on the life's processes
-  std::string event_hash;           ///< empty on lanes without event hashes
-  std::uint64_t decisions = 0;      ///< how often the simulated scheduler chose a fiber
-  std::uint64_t fibers = 0;         ///< fibers that it chose from: ranks and background tasks
-  std::string launch_error;         ///< reason why the lane could not run the life at all
-  std::uint64_t asked = 0;          ///< number of calls to the mutant's functions by all ranks
+  std::vector<RankRecord> ranks;  ///< records of the members of the job
+  std::int32_t world = 0;         ///< number of ranks of the world; 0 if all of them are members
+  Findings findings;              ///< findings on the store and on the life's processes
+  std::string event_hash;         ///< empty on lanes without event hashes
+  std::uint64_t decisions = 0;    ///< how often the simulated scheduler chose a fiber
+  std::uint64_t fibers = 0;       ///< fibers that it chose from: ranks and background tasks
+  std::string launch_error;       ///< reason why the lane could not run the life at all
+  std::uint64_t asked = 0;        ///< number of calls to the mutant's functions by all ranks
   /// True if the planned power cut after the life took a byte or a name.
   bool power_cut_took = false;
   /// Steps of the checkpoints in the store after the life, before the scenario damages any; empty
@@ -138,5 +128,13 @@ struct LifeRecord {
 
 /// True if some rank's log has a line that contains the text.
 bool is_logged(const LifeRecord& life, std::string_view text);
+
+/// Returns text such as "rank 3".
+std::string rank_text(const RankRecord& rank);
+/// Returns a finding on how this rank's life ended, or nothing if it is not to be stated.
+std::optional<Finding> fail_at(const RankRecord& rank, RulingCode code, std::string text,
+                               SourceLine line = SourceLine::here());
+/// Returns the verdict of a finding; a pass if there is none.
+reports::Verdict verdict_of(const std::optional<Finding>& found);
 
 }  // namespace reprise::driver

@@ -69,6 +69,8 @@ void bind_dims(Slot& slot, Dims& dims) {
   for (const auto size : sizes) dims.push_back(size);
 }
 
+void bind_rank(Slot& slot, GlobalRank& rank) { slot.bind(rank.value); }
+
 }  // namespace
 
 void bind(Slot& slot, HeldItem& item) {
@@ -90,6 +92,27 @@ void bind(Slot& slot, AuditPage& page) {
   slot.field("items", page.items);
   slot.field("common", page.common);
 }
+
+namespace judged {
+
+/// Leaves out what rank's own findings never have.
+void bind(Slot& slot, Finding& finding) {
+  slot.field("code", finding.code, ByName(ruling_code_named));
+  slot.field("key", finding.key);
+  slot.field("text", finding.text);
+  slot.field("rank", finding.rank, bind_rank);
+  slot.field("phase", finding.phase);
+  slot.field("step", finding.step);
+}
+
+void bind(Slot& slot, Findings& findings) {
+  std::vector<Finding> all(findings.begin(), findings.end());
+  slot.bind(all);
+  if (!slot.reading()) return;
+  for (const auto& finding : all) findings.append(finding);
+}
+
+}  // namespace judged
 
 namespace sim {
 
@@ -161,14 +184,6 @@ void bind(Slot& slot, Past& past) {
   slot.field("tracker_damaged", past.tracker_damaged);
 }
 
-void bind(Slot& slot, RulingText& ruling) {
-  slot.field("code", ruling.code, ByName(ruling_code_named));
-  slot.field("text", ruling.text);
-  slot.field("key", ruling.key);
-  slot.field("phase", ruling.phase);
-  slot.field("step", ruling.step);
-}
-
 void bind(Slot& slot, LoadEvidence& load) {
   slot.field("step", load.step);
   slot.field("requested", load.requested);
@@ -197,7 +212,7 @@ void bind(Slot& slot, RankRecord& record) {
   slot.field("phase", record.phase);
   slot.field("trajectory", record.trajectory);
   slot.field("first_difference", record.first_difference);
-  slot.field("rulings", record.rulings);
+  slot.field("findings", record.findings);
   slot.field("audits", record.audits);
   slot.field("loads", record.loads);
   slot.field("read_began", record.read_began);

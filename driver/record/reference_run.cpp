@@ -54,9 +54,9 @@ std::shared_ptr<const GlobalState> ReferenceRun::state(Step step) {
   train_to(step);
   const StateDict whole = job_->model_space();
   const RankState rank{GlobalRank{0}, &whole};
-  Rulings rulings;
-  auto state = std::make_shared<const GlobalState>(assemble({&rank, 1}, rulings));
-  CHECK(rulings.empty(), rulings.front());
+  judged::Findings findings;
+  auto state = std::make_shared<const GlobalState>(assemble({&rank, 1}, findings));
+  CHECK(findings.empty(), findings.front());
   states_.emplace_front(step, state);
   if (states_.size() > kStatesKept) states_.pop_back();
   return state;

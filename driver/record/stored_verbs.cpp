@@ -15,7 +15,6 @@
 #include "core/ports/tasks_at_once.hpp"
 #include "core/reshard/reshard_seamed.hpp"
 #include "core/save/commit_protocol.hpp"
-#include "driver/record/judgement.hpp"
 #include "properties/ruling_code.hpp"
 #include "reprise/error.hpp"
 #include "sim/world/copy_tree.hpp"
@@ -68,7 +67,7 @@ std::string first_of(const DiffReport& report) {
 }  // namespace
 
 void reshard_stored(Store& store, const ReshardAction& plan, const ReshardSeams& seams,
-                    std::vector<RulingText>& rulings) {
+                    Findings& findings) {
   const std::string place = locate(store, kCheckpointRoot).directory;
   const std::string original = original_of(place);
   store.remove(original);
@@ -82,14 +81,13 @@ void reshard_stored(Store& store, const ReshardAction& plan, const ReshardSeams&
     return;
   }
   if (!plan.fails) return;
-  rule(rulings, {.code = judged::kVerdictDisagreement,
-                 .text = "the reshard should have failed with " +
-                         std::string(name_of(*plan.fails)) + " but did not fail",
-                 .phase = "store"});
+  findings.push_back({.code = judged::kVerdictDisagreement,
+                      .text = "the reshard should have failed with " +
+                              std::string(name_of(*plan.fails)) + " but did not fail",
+                      .phase = "store"});
 }
 
-void diff_stored(Store& store, const DiffAction& plan, const DiffSeams& seams,
-                 std::vector<RulingText>& rulings) {
+void diff_stored(Store& store, const DiffAction& plan, const DiffSeams& seams, Findings& findings) {
   const auto directory_of = [](std::int64_t step) {
     return CommitTarget::iteration(kCheckpointRoot, Step{step}).directory;
   };
@@ -108,11 +106,12 @@ void diff_stored(Store& store, const DiffAction& plan, const DiffSeams& seams,
   const DiffOutcome outcome = report.outcome();
   if (outcome == plan.says) return;
   const std::string first = first_of(report);
-  rule(rulings, {.code = judged::kVerdictDisagreement,
-                 .text = "the diff of " + one + " and " + other + " should have said '" +
-                         std::string(name_of(plan.says)) + "' but said '" +
-                         std::string(name_of(outcome)) + "'" + (first.empty() ? "" : ": " + first),
-                 .phase = "store"});
+  findings.push_back({.code = judged::kVerdictDisagreement,
+                      .text = "the diff of " + one + " and " + other + " should have said '" +
+                              std::string(name_of(plan.says)) + "' but said '" +
+                              std::string(name_of(outcome)) + "'" +
+                              (first.empty() ? "" : ": " + first),
+                      .phase = "store"});
 }
 
 }  // namespace reprise::driver

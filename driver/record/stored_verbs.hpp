@@ -13,13 +13,12 @@
 namespace reprise::driver {
 
 /// Rewrites the newest checkpoint in its place, and keeps the original for a diff. If the plan says
-/// that it must fail and it doesn't, the ruling is VERDICT_DISAGREEMENT. Throws the Error of any
+/// that it must fail and it doesn't, the finding is VERDICT_DISAGREEMENT. Throws the Error of any
 /// other failure.
 void reshard_stored(Store& store, const ReshardAction& plan, const ReshardSeams& seams,
-                    std::vector<RulingText>& rulings);
-/// Compares two checkpoints. If the outcome is not the planned one, the ruling is
+                    Findings& findings);
+/// Compares two checkpoints. If the outcome is not the planned one, the finding is
 /// VERDICT_DISAGREEMENT. Throws an Error if one of them can't be opened.
-void diff_stored(Store& store, const DiffAction& plan, const DiffSeams& seams,
-                 std::vector<RulingText>& rulings);
+void diff_stored(Store& store, const DiffAction& plan, const DiffSeams& seams, Findings& findings);
 
 }  // namespace reprise::driver

@@ -6,7 +6,6 @@
 #include <cstring>
 #include <filesystem>
 #include <mutex>
-#include <sstream>
 
 #include "core/adapters/posix/posix_store.hpp"
 #include "core/base/check.hpp"
@@ -26,7 +25,6 @@
 #include "driver/programs/program_run.hpp"
 #include "driver/record/between_lives.hpp"
 #include "driver/record/build_info.hpp"
-#include "driver/record/judgement.hpp"
 #include "driver/record/past.hpp"
 #include "driver/runs/failure_timelines.hpp"
 #include "driver/runs/machine.hpp"
@@ -314,33 +312,24 @@ void end_life(const Scenario& scenario, std::size_t number, Store& store,
               const sim::Policies& policies, LifeRecord& life, Past& past) {
   add_life(life, past);
   for (auto& save : past.saves) save.modules = modules_of(scenario, save.life);
-  Rulings rulings = judge_store(store, scenario.checkpoint, past);
-  const Rulings contents = judge_contents(store, life);
-  rulings.append(contents);
-  for (const auto& ruling : rulings) {
-    std::ostringstream text;
-    text << ruling;
-    std::optional<std::int32_t> rank;
-    if (ruling.rank) rank = ruling.rank->value;
-    life.rulings.push_back({.code = ruling.code,
-                            .text = text.str(),
-                            .rank = rank,
-                            .key = ruling.key,
-                            .phase = "store"});
-  }
+  const std::size_t of_processes = life.findings.size();
+  life.findings.append(judge_store(store, scenario.checkpoint, past));
+  life.findings.append(judge_contents(store, life));
+  for (std::size_t i = of_processes; i < life.findings.size(); ++i)
+    life.findings[i].phase = "store";
   note_stored(store, life);
   note_damaged(past, life);
   if (!may_go_on(scenario, number, life)) return;
   const std::uint64_t asked = sim::AskedCount::on_this_thread();
   try {
-    do_between_lives(store, scenario.lives[number], policies, past, life.rulings);
+    do_between_lives(store, scenario.lives[number], policies, past, life.findings);
   } catch (const Error& error) {
-    rule(life.rulings, {.code = error.code(),
-                        .text = "an action planned for the store after the life failed: " +
-                                without_code(error.what(), error.code()),
-                        .phase = "store"});
+    life.findings.push_back({.code = error.code(),
+                             .text = "an action planned for the store after the life failed: " +
+                                     judged::without_code(error.what(), error.code()),
+                             .phase = "store"});
   } catch (const CheckFailure& defect) {
-    rule(life.rulings, {.code = Code::kInternal, .text = defect.what(), .phase = "store"});
+    life.findings.push_back({.code = Code::kInternal, .text = defect.what(), .phase = "store"});
   }
   life.asked += sim::AskedCount::on_this_thread() - asked;
   note_damaged(past, life);

@@ -200,7 +200,7 @@ class CourseJudge {
     WatchFinding finding{.code = code, .text = text, .life = lives_.life, .step = step};
     if (step <= course_.repeated_to) return finding;
     judgement_.wants_repeat = true;
-    finding.weight = Weight::kInconclusive;
+    finding.severity = Severity::kInconclusive;
     finding.text += ", which only one run shows: two runs agree up to step " +
                     std::to_string(course_.repeated_to);
     return finding;

@@ -10,7 +10,7 @@ namespace reprise::driver {
 namespace {
 
 bool alike(const WatchFinding& a, const WatchFinding& b) {
-  return a.weight == b.weight && a.code == b.code && a.text == b.text && a.life == b.life &&
+  return a.severity == b.severity && a.code == b.code && a.text == b.text && a.life == b.life &&
          a.step == b.step;
 }
 

@@ -133,7 +133,7 @@ class LayoutComparison {
 
   std::vector<WatchFinding> run() {
     if (parameters_in(wanted_) != parameters_in(found_)) {
-      add("param", Weight::kInconclusive, judged::kOracleVacuous,
+      add("param", Severity::kInconclusive, judged::kOracleVacuous,
           "the other layout gives parameters other names, so nothing can be compared");
       return std::move(findings_);
     }
@@ -143,7 +143,7 @@ class LayoutComparison {
     compare_data();
     if (!not_compared_.empty()) {
       const auto& [name, why] = *not_compared_.begin();
-      add(names_text({name}), Weight::kInconclusive, judged::kOracleVacuous,
+      add(names_text({name}), Severity::kInconclusive, judged::kOracleVacuous,
           "can't be compared under another layout: " + why +
               (not_compared_.size() == 1
                    ? ""
@@ -156,9 +156,9 @@ class LayoutComparison {
   }
 
  private:
-  void add(const std::string& where, Weight weight, RulingCode code, const std::string& text,
+  void add(const std::string& where, Severity severity, RulingCode code, const std::string& text,
            std::int64_t step = 0) {
-    findings_.push_back({.weight = weight,
+    findings_.push_back({.severity = severity,
                          .code = code,
                          .where = where,
                          .text = text,
@@ -246,7 +246,7 @@ class LayoutComparison {
       const std::string where = "step " + std::to_string(step);
       for (std::int64_t other = 1; other <= lives_.uninterrupted.last_step(); ++other) {
         if (rows != rows_of(lives_.uninterrupted, other)) continue;
-        return add(where, Weight::kFail, judged::kDataStreamSkip,
+        return add(where, Severity::kFail, judged::kDataStreamSkip,
                    "takes the data of step " + std::to_string(other) +
                        (other <= from_ ? " again" : " too early"),
                    step);
@@ -256,7 +256,7 @@ class LayoutComparison {
               ? "takes other data, as a sampler may that deals them out another way"
               : "takes " + counted(rows.size(), "row") + ", not " + std::to_string(wanted.size()) +
                     ": give the other layout the same batch in all";
-      return add(where, Weight::kInconclusive, judged::kOracleVacuous, text, step);
+      return add(where, Severity::kInconclusive, judged::kOracleVacuous, text, step);
     }
   }
 

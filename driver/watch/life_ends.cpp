@@ -35,9 +35,9 @@ class LifeEnd {
  private:
   bool resumes() const { return number_ >= 2; }
 
-  void add(Weight weight, RulingCode code, const std::string& text,
+  void add(Severity severity, RulingCode code, const std::string& text,
            std::set<std::int32_t> ranks = {}) {
-    findings_.push_back({.weight = weight,
+    findings_.push_back({.severity = severity,
                          .code = code,
                          .where = "life " + life_.name,
                          .text = text,
@@ -46,7 +46,7 @@ class LifeEnd {
                          .log = life_.exit ? life_.exit->log : ""});
   }
   void inconclusive(const std::string& text) {
-    add(Weight::kInconclusive, judged::kOracleVacuous, text);
+    add(Severity::kInconclusive, judged::kOracleVacuous, text);
   }
 
   /// Says how the command ended.
@@ -88,10 +88,10 @@ class LifeEnd {
           if (load.error.starts_with("FileNotFoundError") && !a_saved(load.path)) {
             return inconclusive(text + ". Is --resume-args what makes the command resume?");
           }
-          return add(Weight::kFail, judged::kLostObject, text, {static_cast<std::int32_t>(rank)});
+          return add(Severity::kFail, judged::kLostObject, text, {static_cast<std::int32_t>(rank)});
         }
         if (recording.loads.empty() || !failed) continue;
-        add(Weight::kFail, judged::kLostObject,
+        add(Severity::kFail, judged::kLostObject,
             "loaded, and then ended before its first step: " + recording.end->error,
             {static_cast<std::int32_t>(rank)});
         return;
@@ -113,7 +113,7 @@ class LifeEnd {
   }
 
   /// What is silent for long may hang, or be slow.
-  void judge_deadline() { add(Weight::kInconclusive, passed_on::kHang, ended()); }
+  void judge_deadline() { add(Severity::kInconclusive, passed_on::kHang, ended()); }
 
   void judge_kill() {
     const bool killed = std::ranges::any_of(
@@ -129,7 +129,7 @@ class LifeEnd {
       if (!recording.end || recording.end->how != "exception") continue;
       const std::string what = "ended" + late + recording.end->error;
       if (resumes()) {
-        return add(Weight::kFail, judged::kTrajectoryDivergence, what,
+        return add(Severity::kFail, judged::kTrajectoryDivergence, what,
                    {static_cast<std::int32_t>(rank)});
       }
       return inconclusive(what);
@@ -138,7 +138,7 @@ class LifeEnd {
     if (planned != 0 && (a_ == nullptr || planned_end(*a_) == planned)) return;
     if (life_.exit && life_.exit->exit_code != 0) {
       if (resumes()) {
-        return add(Weight::kFail, judged::kTrajectoryDivergence, "stopped" + late + ended());
+        return add(Severity::kFail, judged::kTrajectoryDivergence, "stopped" + late + ended());
       }
       return inconclusive(ended() + " after " + steps());
     }

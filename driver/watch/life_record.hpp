@@ -11,7 +11,7 @@
 
 namespace reprise::driver {
 
-/// Digests or texts by name, such as "param.0.weight" and "#float32[2, 3]:0123456789abcdef".
+/// Digests or texts by name, such as "param.0.severity" and "#float32[2, 3]:0123456789abcdef".
 using WatchedValues = std::map<std::string, std::string>;
 
 /// What a rank holds when a training forward begins after `step` steps, or at its end.

@@ -61,7 +61,7 @@ WatchFinding finding_of(const Difference& first) {
   const std::string where = first.what == Differs::kWeights ? first.name + " after " + step
                             : first.what == Differs::kData  ? "the data of " + step
                                                             : "the loss of " + step;
-  return {.weight = Weight::kInconclusive,
+  return {.severity = Severity::kInconclusive,
           .code = judged::kNotDeterministic,
           .where = where,
           .text = "two runs of the same steps differ, first in " + where + "; " + remedy_of(first),

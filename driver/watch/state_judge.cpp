@@ -263,7 +263,7 @@ class StateComparison {
            const std::string* own, const Origin& origin) {
     const Wrong wrong = origin.of(name, &value, own);
     const bool stream = kind_of(name) == "rng" && wrong.code == judged::kBitMismatch;
-    WatchFinding finding{.weight = Weight::kNote,
+    WatchFinding finding{.severity = Severity::kNote,
                          .code = stream ? judged::kRngDrift : wrong.code,
                          .text = wrong.text,
                          .life = lives_.life,
@@ -291,7 +291,7 @@ class StateComparison {
       case Judged::kStrictly:
         break;
     }
-    finding.weight = Weight::kFail;
+    finding.severity = Severity::kFail;
     decisive_.add_name(pair.rank, name, std::move(finding));
   }
 

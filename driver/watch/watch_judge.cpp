@@ -22,9 +22,9 @@ void append(std::vector<WatchFinding> more, std::vector<WatchFinding>& findings)
   std::ranges::move(more, std::back_inserter(findings));
 }
 
-bool has(const std::vector<WatchFinding>& findings, Weight weight) {
+bool has(const std::vector<WatchFinding>& findings, Severity severity) {
   return std::ranges::any_of(
-      findings, [weight](const WatchFinding& finding) { return finding.weight == weight; });
+      findings, [severity](const WatchFinding& finding) { return finding.severity == severity; });
 }
 
 class WatchJudge {
@@ -73,12 +73,12 @@ class WatchJudge {
       auto ended = judge_end(lives_.resumed[i], i + kKilled,
                              last ? MeantTo::kEnd : MeantTo::kBeKilled, &a());
       // A life that resumed and failed later is compared all the same: that may tell why.
-      const bool began = last && has(ended, Weight::kFail) && began_everywhere(i);
+      const bool began = last && has(ended, Severity::kFail) && began_everywhere(i);
       append(std::move(ended), began ? failed_later_ : findings());
       if (!findings().empty()) return false;
     }
     if (lives_.resumed.size() < 2) {
-      findings().push_back({.weight = Weight::kInconclusive,
+      findings().push_back({.severity = Severity::kInconclusive,
                             .code = judged::kOracleVacuous,
                             .where = "lives",
                             .text = why_none_resumes()});
@@ -163,7 +163,7 @@ class WatchJudge {
     const bool other_layout = tells_wholes(a()) && tells_wholes(life.resumed);
     const auto from = other_layout ? continues_whole_from(life) : continues_from(life);
     if (!from) {
-      findings().push_back({.weight = Weight::kInconclusive,
+      findings().push_back({.severity = Severity::kInconclusive,
                             .code = judged::kOracleVacuous,
                             .where = "life " + lives_.resumed[i].name,
                             .text = other_layout ? "holds no tensor that can be compared as a whole"
@@ -198,9 +198,9 @@ class WatchJudge {
     append(std::move(course.rates), found);
     append(std::move(course.losses), found);
     append(std::move(course.lengths), found);
-    if (has(found, Weight::kFail)) fold(course.saves);
+    if (has(found, Severity::kFail)) fold(course.saves);
     append(std::move(course.saves), found);
-    const bool alike = !has(found, Weight::kFail) && !has(found, Weight::kInconclusive);
+    const bool alike = !has(found, Severity::kFail) && !has(found, Severity::kInconclusive);
     if (alike && limits.to_the_end) append(ends(life, *from), found);
     settle_explanations(std::move(states.explanations), found);
     append(std::move(found), findings());
@@ -212,7 +212,7 @@ class WatchJudge {
     const auto newest = judgement_.newest_save;
     if (!newest || *newest <= from || !saved_at(life, from)) return {};
     const bool chosen = names_save(life, lives_.resume_words, from, *newest);
-    return {{.weight = chosen ? Weight::kNote : Weight::kFail,
+    return {{.severity = chosen ? Severity::kNote : Severity::kFail,
              .code = judged::kStaleBytes,
              .where = "step " + std::to_string(from),
              .text = (chosen ? "continues from it, as --resume-args says" : "continues from it") +
@@ -227,11 +227,11 @@ class WatchJudge {
   /// DistributedDataParallel arranges its buckets anew after it.
   static void settle_rounding(const StateFindings& states, const ResumedLife& life,
                               CourseFindings& course) {
-    const bool other = has(states.findings, Weight::kFail) || !course.data.empty() ||
+    const bool other = has(states.findings, Severity::kFail) || !course.data.empty() ||
                        !course.rates.empty() || !course.lengths.empty();
     if (other || !course.rounding) return;
     WatchFinding first = course.losses.front();
-    first.weight = Weight::kInconclusive;
+    first.severity = Severity::kInconclusive;
     first.code = judged::kNotDeterministic;
     first.text =
         "all that was compared came back, and the first step's loss is equal; then " +
@@ -245,10 +245,10 @@ class WatchJudge {
 
   /// What only the steps can show decides only if they differ.
   static void settle_effects(StateFindings& states, const CourseFindings& course) {
-    const bool effect = has(course.data, Weight::kFail) || has(course.losses, Weight::kFail) ||
-                        has(course.saves, Weight::kFail);
+    const bool effect = has(course.data, Severity::kFail) || has(course.losses, Severity::kFail) ||
+                        has(course.saves, Severity::kFail);
     for (auto& quiet : states.without_effect) {
-      quiet.weight = effect ? Weight::kFail : Weight::kNote;
+      quiet.severity = effect ? Severity::kFail : Severity::kNote;
       if (!effect) quiet.text += ": no effect in the steps compared";
     }
   }
@@ -258,7 +258,7 @@ class WatchJudge {
     if (saves.empty()) return;
     std::set<std::string> names;
     std::set<std::int64_t> steps;
-    WatchFinding all{.weight = Weight::kNote,
+    WatchFinding all{.severity = Severity::kNote,
                      .code = judged::kContentDiffers,
                      .where = "later saves",
                      .life = saves.front().life,
@@ -276,7 +276,7 @@ class WatchJudge {
   /// Tells what explains a difference; if there is none, it was not judged.
   void settle_explanations(std::vector<WatchFinding> explanations,
                            std::vector<WatchFinding>& found) {
-    const bool wrong = has(found, Weight::kFail) || has(found, Weight::kInconclusive);
+    const bool wrong = has(found, Severity::kFail) || has(found, Severity::kInconclusive);
     for (auto& explanation : explanations) {
       for (const auto& name : explanation.names) {
         if (!wrong) {
@@ -292,7 +292,7 @@ class WatchJudge {
     for (auto& finding : found) {
       if (finding.step <= repeated_to_) continue;
       judgement_.wants_repeat = true;
-      finding.weight = Weight::kInconclusive;
+      finding.severity = Severity::kInconclusive;
       finding.text += ", which only one run shows";
     }
     return found;
@@ -318,7 +318,7 @@ class WatchJudge {
                              : told ? ": nothing that was saved was loaded"
                                     : ": say with --resume-args what makes the command resume";
     const bool blamed = loaded || (told && complete_before(life));
-    findings().push_back({.weight = blamed ? Weight::kFail : Weight::kInconclusive,
+    findings().push_back({.severity = blamed ? Severity::kFail : Severity::kInconclusive,
                           .code = judged::kLostObject,
                           .where = "everything",
                           .text = anew + text,
@@ -350,7 +350,7 @@ class WatchJudge {
 
   /// A pass needs weights, state of an optimizer, data and losses that were compared.
   void require_essentials() {
-    if (has(findings(), Weight::kFail) || has(findings(), Weight::kInconclusive)) return;
+    if (has(findings(), Severity::kFail) || has(findings(), Severity::kInconclusive)) return;
     const auto any = [this](const char* kind) {
       const std::string prefix = std::string(kind) + ".";
       const auto begins = [&](const std::string& name) { return name.starts_with(prefix); };
@@ -377,7 +377,7 @@ class WatchJudge {
       }
     }
     if (lacking.empty()) return;
-    findings().push_back({.weight = Weight::kInconclusive,
+    findings().push_back({.severity = Severity::kInconclusive,
                           .code = judged::kOracleVacuous,
                           .where = "judged",
                           .text = "too little was seen to judge: no " + join(lacking, ", no ")});
@@ -386,14 +386,14 @@ class WatchJudge {
   /// Puts what decides first, and sets the verdict.
   void conclude() {
     // What only one run shows follows from what two runs show to be wrong.
-    if (has(findings(), Weight::kFail)) {
+    if (has(findings(), Severity::kFail)) {
       std::erase_if(findings(), [](const WatchFinding& finding) {
-        return finding.weight == Weight::kInconclusive;
+        return finding.severity == Severity::kInconclusive;
       });
     }
-    std::ranges::stable_sort(findings(), {}, &WatchFinding::weight);
+    std::ranges::stable_sort(findings(), {}, &WatchFinding::severity);
     for (const auto& finding : findings()) {
-      if (finding.weight != Weight::kFail) continue;
+      if (finding.severity != Severity::kFail) continue;
       for (const auto rank : finding.ranks) {
         auto& result = judgement_.ranks[rank];
         result.rank = rank;
@@ -401,9 +401,9 @@ class WatchJudge {
         result.max_delta = std::numeric_limits<double>::quiet_NaN();
       }
     }
-    judgement_.verdict = has(findings(), Weight::kFail)           ? Verdict::kFail
-                         : has(findings(), Weight::kInconclusive) ? Verdict::kInconclusive
-                                                                  : Verdict::kPass;
+    judgement_.verdict = has(findings(), Severity::kFail)           ? Verdict::kFail
+                         : has(findings(), Severity::kInconclusive) ? Verdict::kInconclusive
+                                                                    : Verdict::kPass;
     if (judgement_.verdict != Verdict::kInconclusive || lives_.repeat) {
       judgement_.wants_repeat = false;
     }

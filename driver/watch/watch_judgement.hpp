@@ -10,10 +10,12 @@
 #include <vector>
 
 #include "driver/watch/life_record.hpp"
-#include "properties/ruling_code.hpp"
+#include "properties/finding.hpp"
 #include "reports/report.hpp"
 
 namespace reprise::driver {
+
+using judged::Severity;
 
 /// How the command of a life ended, as the driver saw it.
 struct CommandExit {
@@ -45,15 +47,9 @@ struct WatchedLives {
   std::vector<std::string> resume_words = {};
 };
 
-enum class Weight : std::uint8_t {
-  kFail,
-  kInconclusive,
-  kNote,  ///< told, but decides nothing
-};
-
 /// Something that a judge found, on all ranks that have it.
 struct WatchFinding {
-  Weight weight = Weight::kFail;
+  Severity severity = Severity::kFail;
   RulingCode code = judged::kLostObject;
   std::string where;  ///< what is wrong: names, or a step such as "step 6"; may be empty
   std::string text;   ///< such as "as in a new process"

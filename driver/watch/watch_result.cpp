@@ -74,7 +74,7 @@ class ResultWriter {
                       .first_step = from,
                       .last_step = from + life.recording.last_step()};
     for (const auto& finding : judgement_.findings) {
-      const bool ended = finding.weight != Weight::kNote && finding.life == number &&
+      const bool ended = finding.severity != Severity::kNote && finding.life == number &&
                          finding.where == "life " + life.name;
       if (!ended) continue;
       own.outcome = LifeOutcome::kFailed;
@@ -124,7 +124,7 @@ class ResultWriter {
       for (const auto& [name, why] : judgement_.not_judged)
         added.excused.push_back(name + ": " + why);
       for (const auto& finding : judgement_.findings) {
-        if (finding.weight == Weight::kNote) added.excused.push_back(text_of(finding));
+        if (finding.severity == Severity::kNote) added.excused.push_back(text_of(finding));
       }
     }
   }
@@ -146,7 +146,7 @@ class ResultWriter {
     if (!cause.ranks.empty()) failure.rank = *cause.ranks.begin();
     for (std::size_t i = 1; i < judgement_.findings.size(); ++i) {
       const WatchFinding& other = judgement_.findings[i];
-      if (other.weight == Weight::kNote) continue;
+      if (other.severity == Severity::kNote) continue;
       failure.consequences.push_back(
           {.life = other.life,
            .ranks = {other.ranks.begin(), other.ranks.end()},
@@ -157,7 +157,7 @@ class ResultWriter {
     for (std::string line; std::getline(log, line);) {
       failure.consequences.push_back({.life = cause.life, .text = "printed: " + line});
     }
-    if (!cause.names.empty() && failure.rank && cause.weight == Weight::kFail) {
+    if (!cause.names.empty() && failure.rank && cause.severity == Severity::kFail) {
       result_.first_difference = reports::FirstDifference{.rank = *failure.rank,
                                                           .key = failure.key,
                                                           .saved = failure.saved,

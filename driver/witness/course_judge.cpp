@@ -1,9 +1,11 @@
 #include "driver/witness/course_judge.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <set>
+#include <span>
 #include <sstream>
 
 #include "core/base/hash.hpp"
@@ -25,10 +27,11 @@ bool same_bits(double a, double b) {
 }
 
 /// Compares the metrics of a life with those of another run.
-class MetricJudge {
+class MetricJudge : judged::Finder {
  public:
-  MetricJudge(std::size_t number, const LifeEvidence& life, const CourseReference& reference)
-      : number_(number),
+  MetricJudge(std::size_t number, const LifeEvidence& life, const CourseReference& reference,
+              Findings& findings)
+      : Finder(findings, {.text = life_name(number), .life = number, .phase = "train"}),
         ranks_(life.ranks),
         reference_(reference),
         here_(life.ranks),
@@ -40,23 +43,13 @@ class MetricJudge {
     judge_against(metric);
   }
 
-  /// Moves what was found to `findings`, the earliest step first.
-  void move_to(WitnessFindings& findings) {
-    std::stable_sort(findings_.begin(), findings_.end(),
-                     [](const auto& a, const auto& b) { return a.step < b.step; });
-    findings.append(findings_);
-  }
-
  private:
-  WitnessFinding& find(RulingCode code, const StepTime& time, const char* metric,
-                       const std::string& text, SourceLine line = SourceLine::here()) {
-    return findings_.push_back({.code = code,
-                                .text = life_name(number_) + ", step " + std::to_string(time.step) +
-                                        ": the " + metric + " is " + text,
-                                .step = time.step,
-                                .life = number_,
-                                .phase = "train",
-                                .line = line});
+  Finding& find(RulingCode code, const StepTime& time, const char* metric, const std::string& text,
+                SourceLine line = SourceLine::here()) {
+    Finding& finding = Finder::find(
+        code, ", step " + std::to_string(time.step) + ": the " + metric + " is " + text, line);
+    finding.step = time.step;
+    return finding;
   }
 
   /// Requires that the ranks report the same metrics, because each metric describes the whole job.
@@ -69,7 +62,7 @@ class MetricJudge {
         if (same_bits(own, *first)) continue;
         find(judged::kTrajectoryDivergence, time, metric,
              hex_text(own) + ", and " + hex_text(*first) + " on another rank")
-            .rank = ranks_[rank].rank;
+            .rank = rank_numbered(ranks_[rank].rank);
         return;
       }
     }
@@ -84,40 +77,49 @@ class MetricJudge {
       if (!here && !there) continue;
       if (here && there && same_bits(*here, *there)) continue;
       if (here && there) {
-        WitnessFinding& finding =
+        Finding& finding =
             find(judged::kTrajectoryDivergence, time, metric,
                  hex_text(*here) + ", and " + hex_text(*there) + " in " + reference_.called);
-        finding.expected = hex_text(*there);
-        finding.found = hex_text(*here);
-        finding.stream = metric;
+        finding.with(hex_text(*there), hex_text(*here)).stream = metric;
         finding.untouched = reference_.same_start && before_state(row, loads_);
       } else {
-        WitnessFinding& finding =
+        Finding& finding =
             find(judged::kOracleVacuous, time, metric,
                  "reported only in " + (here ? std::string("this life") : reference_.called) +
                      ", so there is nothing to compare it with");
-        finding.inconclusive = true;
+        finding.severity = Severity::kInconclusive;
         finding.stream = metric;
       }
       return;
     }
   }
 
-  std::size_t number_;
   const std::vector<RankWitness>& ranks_;
   const CourseReference& reference_;
   StepTable here_;
   StepTable there_;
   std::size_t loads_;  ///< number of states that the life describes before its first own step
-  WitnessFindings findings_;
 };
 
+void judge_metrics(std::span<const char* const> metrics, std::size_t number,
+                   const LifeEvidence& life, const CourseReference& reference, Findings& findings) {
+  Findings found;
+  MetricJudge judge(number, life, reference, found);
+  for (const char* metric : metrics) judge.judge(metric);
+  std::stable_sort(found.begin(), found.end(),
+                   [](const auto& a, const auto& b) { return a.step < b.step; });
+  findings.append(found);
+}
+
 /// Compares the states at the end of two runs, if both ended at the same step.
-class EndJudge {
+class EndJudge : judged::Finder {
  public:
   EndJudge(std::size_t number, const LifeEvidence& life, const CourseReference& reference,
-           WitnessFindings& findings)
-      : number_(number), life_(life), reference_(reference), findings_(findings) {}
+           Findings& findings)
+      : Finder(findings,
+               {.text = life_name(number), .life = number, .phase = "end", .stream = "end"}),
+        life_(life),
+        reference_(reference) {}
 
   void judge() {
     const auto here = end_of(life_);
@@ -126,7 +128,7 @@ class EndJudge {
       if (reference_.same_end) doubt_ends(here, there);
       return;
     }
-    step_ = here->step;
+    place_.step = here->step;
     for (const auto& [key, tensor] : here->tensors) judge_tensor(key, tensor, *there);
     for (const auto& [key, tensor] : there->tensors) {
       if (here->tensors.contains(key)) continue;
@@ -143,8 +145,8 @@ class EndJudge {
   using ObjectName = std::pair<std::string, std::string>;
 
   std::optional<WholeState> end_of(const LifeEvidence& life) const {
-    WitnessFindings ignored;
-    return merge_states(life.ranks, StateMoment::kEnd, 0, number_, ignored);
+    Findings ignored;
+    return merge_states(life.ranks, StateMoment::kEnd, 0, *place_.life, ignored);
   }
 
   static std::string shown(const ObjectName& name) {
@@ -160,48 +162,30 @@ class EndJudge {
     const auto text = [](const std::optional<WholeState>& end) {
       return end ? "at step " + std::to_string(end->step) : std::string("nowhere");
     };
-    findings_.push_back({.code = judged::kOracleVacuous,
-                         .text = life_name(number_) + " ends " + text(here) + ", and " +
-                                 reference_.called + " ends " + text(there) +
-                                 ", so their ends can't be compared",
-                         .life = number_,
-                         .inconclusive = true,
-                         .phase = "end"});
+    doubt(" ends " + text(here) + ", and " + reference_.called + " ends " + text(there) +
+          ", so their ends can't be compared")
+        .stream = {};
   }
 
-  WitnessFinding& find(RulingCode code, const std::string& key, const std::string& text,
-                       SourceLine line = SourceLine::here()) {
-    return findings_.push_back({.code = code,
-                                .text = life_name(number_) + ", at the end: " + key + " " + text,
-                                .key = key,
-                                .step = step_,
-                                .when = StateMoment::kEnd,
-                                .life = number_,
-                                .phase = "end",
-                                .stream = "end",
-                                .line = line});
+  Finding& find(RulingCode code, const std::string& key, const std::string& text,
+                SourceLine line = SourceLine::here()) {
+    return Finder::find(code, key, ", at the end: " + key + " " + text, line);
   }
 
   void find_lost(const std::string& key, bool per_rank, const std::string& there,
                  SourceLine line = SourceLine::here()) {
     if (per_rank && other_layout()) return;
-    find_values(find(judged::kLostObject, key,
-                     "is held by no rank, but " + reference_.called + " holds it", line),
-                there, kHeldByNone);
-  }
-  static WitnessFinding& find_values(WitnessFinding& finding, const std::string& there,
-                                     const std::string& here) {
-    finding.expected = there;
-    finding.found = here;
-    return finding;
+    find(judged::kLostObject, key, "is held by no rank, but " + reference_.called + " holds it",
+         line)
+        .with(there, kHeldByNone);
   }
   void find_extra(const std::string& key, bool per_rank, SourceLine line = SourceLine::here()) {
     if (per_rank && other_layout()) return;
-    WitnessFinding& finding = find(
+    Finding& finding = find(
         judged::kOracleVacuous, key,
         "is held, but " + reference_.called + " lacks it, so there is nothing to compare it with",
         line);
-    finding.inconclusive = true;
+    finding.severity = Severity::kInconclusive;
     finding.stream = {};
   }
 
@@ -209,13 +193,11 @@ class EndJudge {
     const auto other = there.tensors.find(key);
     if (other == there.tensors.end()) return find_extra(key, tensor.per_rank);
     if (tensor.dtype != other->second.dtype) {
-      find_values(
-          find(Code::kDtypeDrift, key, "has a different dtype than in " + reference_.called),
-          std::string(name_of(other->second.dtype)), std::string(name_of(tensor.dtype)));
+      find(Code::kDtypeDrift, key, "has a different dtype than in " + reference_.called)
+          .with(std::string(name_of(other->second.dtype)), std::string(name_of(tensor.dtype)));
     } else if (!(tensor.shape == other->second.shape)) {
-      find_values(
-          find(Code::kShapeDrift, key, "has a different shape than in " + reference_.called),
-          to_string(other->second.shape), to_string(tensor.shape));
+      find(Code::kShapeDrift, key, "has a different shape than in " + reference_.called)
+          .with(to_string(other->second.shape), to_string(tensor.shape));
     } else if (tensor.digest != other->second.digest) {
       find_other_content(key, "digest " + hex(other->second.digest),
                          "digest " + hex(tensor.digest));
@@ -230,11 +212,11 @@ class EndJudge {
     }
     const auto lost = rank_that_lost(other->second, object);
     if (lost && !other_layout()) {
-      find_values(find(judged::kLostObject, shown(name),
-                       "is not held by rank " + std::to_string(*lost) + ", but in " +
-                           reference_.called + " it is"),
-                  shown_content(other->second), "nothing on that rank")
-          .rank = lost;
+      find(judged::kLostObject, shown(name),
+           "is not held by rank " + std::to_string(*lost) + ", but in " + reference_.called +
+               " it is")
+          .with(shown_content(other->second), "nothing on that rank")
+          .rank = rank_numbered(*lost);
       return;
     }
     if (!object.digest || !other->second.digest || object.digest == other->second.digest) return;
@@ -244,15 +226,12 @@ class EndJudge {
 
   void find_other_content(const std::string& key, const std::string& there, const std::string& here,
                           SourceLine line = SourceLine::here()) {
-    find_values(find(judged::kTrajectoryDivergence, key, "differs from " + reference_.called, line),
-                there, here);
+    find(judged::kTrajectoryDivergence, key, "differs from " + reference_.called, line)
+        .with(there, here);
   }
 
-  std::size_t number_;
   const LifeEvidence& life_;
   const CourseReference& reference_;
-  WitnessFindings& findings_;
-  std::int64_t step_ = 0;
 };
 
 /// Returns the samples that any rank took when the step was trained first.
@@ -269,14 +248,12 @@ std::set<std::int64_t> samples_at(const StepTable& table, std::int64_t step) {
 }  // namespace
 
 void judge_course(std::size_t number, const LifeEvidence& life, const CourseReference& reference,
-                  WitnessFindings& findings) {
-  MetricJudge metrics(number, life, reference);
-  for (const char* metric : kWitnessMetrics) metrics.judge(metric);
-  metrics.move_to(findings);
+                  Findings& findings) {
+  judge_metrics(kWitnessMetrics, number, life, reference, findings);
   EndJudge(number, life, reference, findings).judge();
 }
 
-void judge_finite_losses(std::size_t number, const LifeEvidence& life, WitnessFindings& findings) {
+void judge_finite_losses(std::size_t number, const LifeEvidence& life, Findings& findings) {
   const StepTable table(life.ranks);
   const auto is_finite = [](const auto& entry) {
     const auto loss = metric_in(entry.second, "loss");
@@ -287,22 +264,21 @@ void judge_finite_losses(std::size_t number, const LifeEvidence& life, WitnessFi
   findings.push_back(
       {.code = judged::kOracleVacuous,
        .text = life_name(number) + ": no loss is a finite number, so equal losses prove nothing",
-       .step = rows.begin()->first.step,
+       .severity = Severity::kInconclusive,
        .life = number,
-       .inconclusive = true,
+       .step = rows.begin()->first.step,
        .phase = "train"});
 }
 
 void judge_schedule(std::size_t number, const LifeEvidence& life, const LifeEvidence& uninterrupted,
-                    WitnessFindings& findings) {
-  const CourseReference reference{.life = uninterrupted, .called = kUninterrupted};
-  MetricJudge metrics(number, life, reference);
-  metrics.judge("lr");
-  metrics.move_to(findings);
+                    Findings& findings) {
+  constexpr std::array kSchedule = {"lr"};
+  judge_metrics(kSchedule, number, life, {.life = uninterrupted, .called = kUninterrupted},
+                findings);
 }
 
 void judge_first_loss(std::size_t number, const LifeEvidence& life,
-                      const LifeEvidence& uninterrupted, double within, WitnessFindings& findings) {
+                      const LifeEvidence& uninterrupted, double within, Findings& findings) {
   const auto steps = steps_of(life.ranks);
   if (!loaded_by(life) || steps.empty()) return;
   const std::int64_t first = steps.front();
@@ -318,8 +294,8 @@ void judge_first_loss(std::size_t number, const LifeEvidence& life,
        << ", and " << *there << " in the uninterrupted run; 'loss_within' allows " << within;
   findings.push_back({.code = judged::kTrajectoryDivergence,
                       .text = text.str(),
-                      .step = first,
                       .life = number,
+                      .step = first,
                       .phase = "train",
                       .expected = hex_text(*there),
                       .found = hex_text(*here),

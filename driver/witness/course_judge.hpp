@@ -26,17 +26,17 @@ struct CourseReference {
 /// of them has, or another content. Adds an inconclusive finding if only one of the runs reports a
 /// metric.
 void judge_course(std::size_t number, const LifeEvidence& life, const CourseReference& reference,
-                  WitnessFindings& findings);
+                  Findings& findings);
 
 /// Adds an inconclusive finding if the life reports losses, and none of them is finite.
-void judge_finite_losses(std::size_t number, const LifeEvidence& life, WitnessFindings& findings);
+void judge_finite_losses(std::size_t number, const LifeEvidence& life, Findings& findings);
 
 /// Reports a step whose learning rate differs from that of the uninterrupted run. Comparing with a
 /// second run from the same checkpoint would not be enough: a rate that is wrong after a load is
 /// also wrong in the second run. Rates do not depend on the layout, so the uninterrupted run can be
 /// used under any layout.
 void judge_schedule(std::size_t number, const LifeEvidence& life, const LifeEvidence& uninterrupted,
-                    WitnessFindings& findings);
+                    Findings& findings);
 
 /// Reports the first loss after a load if its relative difference from the loss of the
 /// uninterrupted run is greater than `within`. This loss is computed from the loaded state before
@@ -45,6 +45,6 @@ void judge_schedule(std::size_t number, const LifeEvidence& life, const LifeEvid
 /// wrong in the second run. Compares nothing if the step takes other samples than in the
 /// uninterrupted run, as with another number of data-parallel ranks.
 void judge_first_loss(std::size_t number, const LifeEvidence& life,
-                      const LifeEvidence& uninterrupted, double within, WitnessFindings& findings);
+                      const LifeEvidence& uninterrupted, double within, Findings& findings);
 
 }  // namespace reprise::driver

@@ -6,15 +6,17 @@
 namespace reprise::driver {
 namespace {
 
-class LifeEndJudge {
+class LifeEndJudge : judged::Finder {
  public:
-  LifeEndJudge(std::size_t number, const LifeEvidence& life, WitnessFindings& findings)
-      : number_(number), life_(life), findings_(findings) {}
+  LifeEndJudge(std::size_t number, const LifeEvidence& life, Findings& findings)
+      : Finder(findings, {.text = life_name(number) + ": ", .life = number, .phase = "end"}),
+        number_(number),
+        life_(life) {}
 
   void judge_start() {
     for (const auto& flaw : life_.unread) {
-      WitnessFinding& finding = find(flaw.code, flaw.text);
-      finding.inconclusive = flaw.code == judged::kOracleVacuous;
+      Finding& finding = find(flaw.code, flaw.text);
+      if (flaw.code == judged::kOracleVacuous) finding.severity = Severity::kInconclusive;
       finding.phase = "start";
     }
     const auto world = static_cast<std::int64_t>(life_.ends.size());
@@ -25,8 +27,10 @@ class LifeEndJudge {
                         rank.layout == life_.plan.layout &&
                         rank.life == static_cast<std::int64_t>(number_);
       if (same) continue;
-      find(Code::kLayoutMismatch, rank.file + " belongs to another life, rank, world or layout", i)
-          .phase = "start";
+      Finding& finding = find(Code::kLayoutMismatch,
+                              rank.file + " belongs to another life, rank, world or layout");
+      finding.rank = rank_numbered(static_cast<std::int64_t>(i));
+      finding.phase = "start";
     }
   }
 
@@ -38,27 +42,13 @@ class LifeEndJudge {
     if (life_.plan.kill) {
       if (kill_fired(life_)) return;
       const auto& kill = *life_.plan.kill;
-      return doubt("the kill of rank " + std::to_string(kill.rank) + " in " + kill.phase +
-                   " never happened" + first_failure());
+      return void(doubt("the kill of rank " + std::to_string(kill.rank) + " in " + kill.phase +
+                        " never happened" + first_failure()));
     }
     for (std::size_t rank = 0; rank < life_.ends.size(); ++rank) judge_end_of(rank);
   }
 
  private:
-  WitnessFinding& find(RulingCode code, const std::string& text,
-                       std::optional<std::size_t> rank = {}, SourceLine line = SourceLine::here()) {
-    WitnessFinding& finding = findings_.push_back({.code = code,
-                                                   .text = life_name(number_) + ": " + text,
-                                                   .life = number_,
-                                                   .phase = "end",
-                                                   .line = line});
-    if (rank) finding.rank = static_cast<std::int64_t>(*rank);
-    return finding;
-  }
-  void doubt(const std::string& text, SourceLine line = SourceLine::here()) {
-    find(judged::kOracleVacuous, text, {}, line).inconclusive = true;
-  }
-
   /// True if the rank's witness has its first line.
   static bool started(const RankWitness& rank) {
     return rank.world != 0 || !rank.states.empty() || !rank.steps.empty();
@@ -92,25 +82,24 @@ class LifeEndJudge {
     if (end.exit_code != life_.plan.exit) {
       const bool silent = rank < life_.ranks.size() && !started(life_.ranks[rank]);
       const std::string missing = import_error(end.log);
-      if (!missing.empty()) return doubt(who + " can't run here: " + missing);
+      if (!missing.empty()) return void(doubt(who + " can't run here: " + missing));
       if (silent && number_ == 0 && end.exit_code != 0) {
-        return doubt(who + " ended with " + std::to_string(end.exit_code) +
-                     " before its witness began: " + end.log);
+        return void(doubt(who + " ended with " + std::to_string(end.exit_code) +
+                          " before its witness began: " + end.log));
       }
       find(judged::kVerdictDisagreement,
            who + " should have ended with " + std::to_string(life_.plan.exit) + " but ended with " +
                std::to_string(end.exit_code) +
-               (end.left_some ? ", and left processes behind" : "") + ": " + end.log,
-           rank);
+               (end.left_some ? ", and left processes behind" : "") + ": " + end.log)
+          .rank = rank_numbered(static_cast<std::int64_t>(rank));
     } else if (rank < life_.ranks.size()) {
       const RankWitness& witness = life_.ranks[rank];
       const bool told = life_.plan.exit == 0 || witness.exit == life_.plan.exit;
       if (witness.done && told && !witness.torn) return;
       if (!started(witness)) return;  // its missing witness is reported
-      find(
-          judged::kVerdictDisagreement,
-          who + " ended with " + std::to_string(end.exit_code) + " but its witness does not say so",
-          rank);
+      find(judged::kVerdictDisagreement, who + " ended with " + std::to_string(end.exit_code) +
+                                             " but its witness does not say so")
+          .rank = rank_numbered(static_cast<std::int64_t>(rank));
     }
   }
 
@@ -124,8 +113,9 @@ class LifeEndJudge {
     if (!end.log.empty()) text += ": " + end.log;
     // Nobody knows whether a program that reported nothing hangs or only starts slowly.
     const bool silent = std::none_of(life_.ranks.begin(), life_.ranks.end(), started);
-    WitnessFinding& finding = find(passed_on::kHang, text, rank);
-    finding.inconclusive = end.progressing || silent;
+    Finding& finding = find(passed_on::kHang, text);
+    finding.rank = rank_numbered(static_cast<std::int64_t>(rank));
+    if (end.progressing || silent) finding.severity = Severity::kInconclusive;
     finding.at_deadline = true;
     if (rank < life_.ranks.size() && !life_.ranks[rank].steps.empty()) {
       finding.step = life_.ranks[rank].steps.back().step;
@@ -144,16 +134,15 @@ class LifeEndJudge {
 
   std::size_t number_;
   const LifeEvidence& life_;
-  WitnessFindings& findings_;
 };
 
 }  // namespace
 
-void judge_life_start(std::size_t number, const LifeEvidence& life, WitnessFindings& findings) {
+void judge_life_start(std::size_t number, const LifeEvidence& life, Findings& findings) {
   LifeEndJudge(number, life, findings).judge_start();
 }
 
-void judge_life_end(std::size_t number, const LifeEvidence& life, WitnessFindings& findings) {
+void judge_life_end(std::size_t number, const LifeEvidence& life, Findings& findings) {
   LifeEndJudge(number, life, findings).judge_end();
 }
 

@@ -7,15 +7,20 @@ namespace {
 
 std::string text_of(DType dtype) { return std::string(name_of(dtype)); }
 
-class LoadJudge {
+class LoadJudge : judged::Finder {
  public:
-  LoadJudge(const LoadCase& load, WitnessFindings& findings)
-      : case_(load), loaded_(load.loaded), findings_(findings) {}
+  LoadJudge(const LoadCase& load, Findings& findings)
+      : Finder(findings, {.text = life_name(load.loaded.life) + ": ",
+                          .life = load.loaded.life,
+                          .step = load.loaded.step,
+                          .phase = "load"}),
+        case_(load),
+        loaded_(load.loaded) {}
 
   void judge() {
     const auto at = save_loaded(case_.saves, loaded_.step);
     if (!at) {
-      find(judged::kStaleBytes, "",
+      find(judged::kStaleBytes,
            "it loaded step " + std::to_string(loaded_.step) + ", but nothing saved that step");
       return;
     }
@@ -29,17 +34,6 @@ class LoadJudge {
   }
 
  private:
-  WitnessFinding& find(RulingCode code, const std::string& key, const std::string& text,
-                       SourceLine line = SourceLine::here()) {
-    return findings_.push_back({.code = code,
-                                .text = life_name(loaded_.life) + ": " + text,
-                                .key = key,
-                                .step = loaded_.step,
-                                .when = StateMoment::kLoaded,
-                                .life = loaded_.life,
-                                .phase = "load",
-                                .line = line});
-  }
   std::string after() const { return "after the load of step " + std::to_string(loaded_.step); }
 
   /// Requires that no whole checkpoint is newer than the one that was loaded.
@@ -48,9 +42,9 @@ class LoadJudge {
       const ToldSave& newer = case_.saves[i];
       const auto* stored = checkpoint_of(case_.stored, newer.state.step);
       if (!newer.complete || stored == nullptr || stored->flaw || !stored->unread.empty()) continue;
-      find(judged::kStaleBytes, "",
-           "it loaded step " + std::to_string(loaded_.step) + ", but the checkpoint of step " +
-               std::to_string(newer.state.step) + " is newer and whole");
+      find(judged::kStaleBytes, "it loaded step " + std::to_string(loaded_.step) +
+                                    ", but the checkpoint of step " +
+                                    std::to_string(newer.state.step) + " is newer and whole");
       return;
     }
   }
@@ -59,23 +53,18 @@ class LoadJudge {
     const auto there = loaded_.tensors.find(key);
     if (live.per_rank && other_layout_) return;  // it is of a place that this layout may not have
     if (there == loaded_.tensors.end()) {
-      WitnessFinding& found =
-          find(judged::kLostObject, key,
-               key + " is in the checkpoint of step " + std::to_string(loaded_.step) +
-                   " but no rank has it after the load" + advice());
-      found.expected = "digest " + hex(live.digest);
-      found.found = kHeldByNone;
+      find(judged::kLostObject, key,
+           key + " is in the checkpoint of step " + std::to_string(loaded_.step) +
+               " but no rank has it after the load" + advice())
+          .with("digest " + hex(live.digest), kHeldByNone);
     } else if (there->second.dtype != live.dtype) {
-      WitnessFinding& found = find(Code::kDtypeDrift, key,
-                                   after() + ", " + key + " is " + text_of(there->second.dtype) +
-                                       " and was " + text_of(live.dtype));
-      found.expected = text_of(live.dtype);
-      found.found = text_of(there->second.dtype);
+      find(Code::kDtypeDrift, key,
+           after() + ", " + key + " is " + text_of(there->second.dtype) + " and was " +
+               text_of(live.dtype))
+          .with(text_of(live.dtype), text_of(there->second.dtype));
     } else if (!(there->second.shape == live.shape)) {
-      WitnessFinding& found =
-          find(Code::kShapeDrift, key, after() + ", " + key + " has a different shape");
-      found.expected = to_string(live.shape);
-      found.found = to_string(there->second.shape);
+      find(Code::kShapeDrift, key, after() + ", " + key + " has a different shape")
+          .with(to_string(live.shape), to_string(there->second.shape));
     } else if (there->second.digest != live.digest) {
       find_wrong_content(key, live, there->second.digest);
     }
@@ -92,12 +81,10 @@ class LoadJudge {
                 ? ": the checkpoint has the wrong bits, so the save is wrong"
                 : ": the checkpoint has neither, so both save and load are wrong";
     }
-    WitnessFinding& found =
-        find(judged::kBitMismatch, key,
-             after() + ", " + key + " has different bits than were live at the save" + who);
-    found.saved = loaded_.step;
-    found.expected = "digest " + hex(live.digest);
-    found.found = "digest " + hex(digest);
+    find(judged::kBitMismatch, key,
+         after() + ", " + key + " has different bits than were live at the save" + who)
+        .with("digest " + hex(live.digest), "digest " + hex(digest))
+        .other_elements = true;
   }
 
   /// Returns the step of another save in which the tensor had this content.
@@ -152,29 +139,23 @@ class LoadJudge {
     const auto there = loaded_.objects.find(name);
     if (there == loaded_.objects.end()) {
       if (!name.second.empty() && other_layout_) return;
-      WitnessFinding& found =
-          find(judged::kLostObject, key,
-               what + " is held by no rank" + (name.second.empty() ? advice() : ""));
-      found.expected = shown_content(live);
-      found.found = kHeldByNone;
+      find(judged::kLostObject, key,
+           what + " is held by no rank" + (name.second.empty() ? advice() : ""))
+          .with(shown_content(live), kHeldByNone);
     } else if (!there->second.digest) {
       find(judged::kOracleVacuous, key, what + " has no digest to compare with the one at the save")
-          .inconclusive = true;
+          .severity = Severity::kInconclusive;
     } else if (*there->second.digest != *live.digest) {
-      WitnessFinding& found =
-          find(judged::kLostObject, key, what + " is not what it was at the save");
-      found.expected = shown_content(live);
-      found.found = shown_content(there->second);
-      if (!live.value.empty() && !there->second.value.empty()) {
-        found.text += ": it is " + there->second.value + " and was " + live.value;
-      }
+      const bool shown = !live.value.empty() && !there->second.value.empty();
+      find(judged::kLostObject, key,
+           what + " is not what it was at the save" +
+               (shown ? ": it is " + there->second.value + " and was " + live.value : ""))
+          .with(shown_content(live), shown_content(there->second));
     } else if (const auto lost = rank_that_lost(live, there->second); lost && !other_layout_) {
-      WitnessFinding& found = find(
-          judged::kLostObject, key,
-          what + " is not held by rank " + std::to_string(*lost) + ", which held it at the save");
-      found.rank = lost;
-      found.expected = shown_content(live);
-      found.found = "nothing on that rank";
+      find(judged::kLostObject, key,
+           what + " is not held by rank " + std::to_string(*lost) + ", which held it at the save")
+          .with(shown_content(live), "nothing on that rank")
+          .rank = rank_numbered(*lost);
     }
   }
 
@@ -182,7 +163,6 @@ class LoadJudge {
   const WholeState& loaded_;
   const StoredCheckpoint* stored_ = nullptr;
   bool other_layout_ = false;  ///< true if the save had another layout
-  WitnessFindings& findings_;
 };
 
 }  // namespace
@@ -194,8 +174,6 @@ std::optional<std::size_t> save_loaded(const std::vector<ToldSave>& saves, std::
   return std::nullopt;
 }
 
-void judge_load(const LoadCase& load, WitnessFindings& findings) {
-  LoadJudge(load, findings).judge();
-}
+void judge_load(const LoadCase& load, Findings& findings) { LoadJudge(load, findings).judge(); }
 
 }  // namespace reprise::driver

@@ -27,6 +27,6 @@ std::optional<std::size_t> save_loaded(const std::vector<ToldSave>& saves, std::
 /// Adds a finding if nobody saved the loaded step, or if an old checkpoint was loaded. Also adds
 /// one for each tensor or object whose content is not the same as at the save. For a tensor, the
 /// finding says whether the checkpoint has the right content.
-void judge_load(const LoadCase& load, WitnessFindings& findings);
+void judge_load(const LoadCase& load, Findings& findings);
 
 }  // namespace reprise::driver

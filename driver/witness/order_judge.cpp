@@ -62,15 +62,15 @@ class RankOrder {
 }  // namespace
 
 void judge_order(std::size_t number, const LifeEvidence& life, const std::string& called,
-                 const LifeOrder& order, WitnessFindings& findings) {
+                 const LifeOrder& order, Findings& findings) {
   const auto find = [&](const RankWitness& rank, const std::string& text,
                         SourceLine line = SourceLine::here()) {
     findings.push_back({.code = judged::kOracleVacuous,
                         .text = called + ": rank " + std::to_string(rank.rank) + " " + text,
-                        .rank = rank.rank,
-                        .life = number,
-                        .inconclusive = true,
-                        .line = line});
+                        .rank = rank_numbered(rank.rank),
+                        .line = line,
+                        .severity = Severity::kInconclusive,
+                        .life = number});
   };
   for (const auto& rank : life.ranks) {
     const std::string flaw = RankOrder(rank, order).flaw();

@@ -16,6 +16,6 @@ struct LifeOrder {
 /// has reached, or goes on after its end. Also adds one if ranks of a life that ended as planned
 /// report other steps than rank 0. `called` is how messages refer to the run.
 void judge_order(std::size_t number, const LifeEvidence& life, const std::string& called,
-                 const LifeOrder& order, WitnessFindings& findings);
+                 const LifeOrder& order, Findings& findings);
 
 }  // namespace reprise::driver

@@ -48,22 +48,23 @@ bool counts_from_zero(const std::vector<LifeEvidence>& lives) {
 }
 
 /// Judges the lives in order and remembers what was saved.
-class ProgramJudge {
+class ProgramJudge : judged::Finder {
  public:
   ProgramJudge(const ProgramPlan& plan, const std::vector<LifeEvidence>& lives,
-               const ControlRuns& controls)
-      : plan_(plan), lives_(lives), controls_(controls) {}
+               const ControlRuns& controls, Findings& findings)
+      : Finder(findings, {}), plan_(plan), lives_(lives), controls_(controls) {}
 
-  WitnessFindings judge() && {
+  void judge() {
     if (controls_.uninterrupted != nullptr) {
       states_of(controls_.uninterrupted->ranks, StateMoment::kEnd, 0, control_end_);
     }
     for (number_ = 0; number_ < lives_.size(); ++number_) {
       life_ = &lives_[number_];
+      place_ = {.text = life_name(number_) + ": ", .life = number_};
       judge_life();
     }
     judge_control_orders();
-    WitnessFindings compared;
+    Findings compared;
     if (controls_.uninterrupted != nullptr) {
       judge_samples(lives_, *controls_.uninterrupted, compared);
     }
@@ -71,20 +72,9 @@ class ProgramJudge {
     settle_same_steps(compared);
     findings_.append(compared);
     doubt_after_gap();
-    return std::move(findings_);
   }
 
  private:
-  WitnessFinding& find(RulingCode code, const std::string& text,
-                       SourceLine line = SourceLine::here()) {
-    return findings_.push_back(
-        {.code = code, .text = life_name(number_) + ": " + text, .life = number_, .line = line});
-  }
-
-  void doubt(const std::string& text, SourceLine line = SourceLine::here()) {
-    find(judged::kOracleVacuous, text, line).inconclusive = true;
-  }
-
   void judge_life() {
     if (life_->plan.command) return judge_command(number_, *life_, findings_);
     judge_life_start(number_, *life_, findings_);
@@ -104,13 +94,12 @@ class ProgramJudge {
   /// If a witness file is missing, what seems wrong from that life on may follow from that alone.
   void doubt_after_gap() {
     const auto gap = std::find_if(lives_.begin(), lives_.end(), [](const LifeEvidence& life) {
-      return std::any_of(life.unread.begin(), life.unread.end(), [](const StoredFlaw& flaw) {
-        return flaw.code == judged::kOracleVacuous;
-      });
+      return std::any_of(life.unread.begin(), life.unread.end(),
+                         [](const Finding& flaw) { return flaw.code == judged::kOracleVacuous; });
     });
     const auto first = static_cast<std::size_t>(gap - lives_.begin());
     for (auto& finding : findings_) {
-      if (finding.life >= first) finding.inconclusive = true;
+      if (finding.life >= first) finding.severity = Severity::kInconclusive;
     }
   }
 
@@ -126,25 +115,25 @@ class ProgramJudge {
     for (const auto& [life, again] : controls_.again) {
       const std::string called = "the second run of " + life_name(life);
       judge_order(life, *again, called, {.loads = true, .zero_based = zero_based}, findings_);
-      WitnessFindings found;
+      Findings found;
       states_of(again->ranks, StateMoment::kEnd, life, found);
       judge_control_end(called, found);
     }
   }
 
   /// A run whose ranks do not agree on what they hold at the end is no measure for another.
-  void judge_control_end(const std::string& called, const WitnessFindings& found) {
+  void judge_control_end(const std::string& called, const Findings& found) {
     if (found.empty()) return;
-    const WitnessFinding& first = found.front();
-    const std::string life = life_name(first.life) + ", ";
+    const Finding& first = found.front();
+    const std::string life = life_name(first.life.value_or(0)) + ", ";
     const bool named = first.text.starts_with(life);
     findings_.push_back(
         {.code = first.code,
-         .text = called + " can't be compared with: " + first.text.substr(named ? life.size() : 0),
          .key = first.key,
-         .step = first.step,
+         .text = called + " can't be compared with: " + first.text.substr(named ? life.size() : 0),
+         .severity = Severity::kInconclusive,
          .life = first.life,
-         .inconclusive = true,
+         .step = first.step,
          .phase = "end"});
   }
 
@@ -207,15 +196,14 @@ class ProgramJudge {
     saves_[save].compared = true;
     if (checkpoint == nullptr) {
       const WholeState& state = saves_[save].state;
-      WitnessFinding& finding =
+      Finding& finding =
           find(judged::kCommitMissing,
                "the save of step " + std::to_string(state.step) +
                    " left no readable checkpoint of torch.distributed.checkpoint or torch_dist");
       finding.step = state.step;
       finding.life = state.life;
       finding.phase = "store";
-      finding.expected = "a checkpoint of step " + std::to_string(state.step);
-      finding.found = "none";
+      finding.with("a checkpoint of step " + std::to_string(state.step), "none");
       return;
     }
     reprise::driver::judge_save({.saves = saves_,
@@ -229,15 +217,15 @@ class ProgramJudge {
   /// Checks that the ranks agree on what they hold at the end. If those of the uninterrupted run
   /// differ in the same way, no save or load is to blame.
   void judge_end_state() {
-    WitnessFindings found;
+    Findings found;
     states_of(life_->ranks, StateMoment::kEnd, number_, found);
     for (auto& finding : found) {
       const bool there =
-          std::any_of(control_end_.begin(), control_end_.end(), [&](const WitnessFinding& other) {
+          std::any_of(control_end_.begin(), control_end_.end(), [&](const Finding& other) {
             return other.code == finding.code && other.key == finding.key;
           });
       if (there) {
-        finding.inconclusive = true;
+        finding.severity = Severity::kInconclusive;
         finding.text += "; the uninterrupted run has the same problem";
       }
       findings_.push_back(std::move(finding));
@@ -273,7 +261,7 @@ class ProgramJudge {
     }
     require_loads();
     require_steps();
-    WitnessFindings ignored;
+    Findings ignored;
     const auto ends = states_of(life_->ranks, StateMoment::kEnd, number_, ignored);
     if (ends.empty()) {
       doubt("not all ranks report what they hold at the end");
@@ -290,7 +278,7 @@ class ProgramJudge {
 
   void require_loads() {
     const std::size_t planned = planned_count(ProgramDoes::kLoad) + (number_ > 0 ? 1 : 0);
-    if (loads_.empty() && planned > 0) return doubt("no rank reports what it loaded");
+    if (loads_.empty() && planned > 0) return void(doubt("no rank reports what it loaded"));
     if (loads_.size() >= planned) return;
     doubt("the plan has " + std::to_string(planned) + " loads, but the ranks report " +
           std::to_string(loads_.size()));
@@ -307,13 +295,14 @@ class ProgramJudge {
     if (life_->plan.exit != 0) planned -= last;
     for (const auto& rank : life_->ranks) {
       if (rank.steps.size() >= planned) continue;
-      return doubt("the plan has " + std::to_string(planned) + " steps, but rank " +
-                   std::to_string(rank.rank) + " reports " + std::to_string(rank.steps.size()));
+      return void(doubt("the plan has " + std::to_string(planned) + " steps, but rank " +
+                        std::to_string(rank.rank) + " reports " +
+                        std::to_string(rank.steps.size())));
     }
     const StepTable table(life_->ranks);
     for (const auto& [time, row] : table.rows()) {
       if (metric_in(row, "loss")) continue;
-      return doubt("no rank reports the loss of step " + std::to_string(time.step));
+      return void(doubt("no rank reports the loss of step " + std::to_string(time.step)));
     }
   }
 
@@ -377,7 +366,7 @@ class ProgramJudge {
   /// uninterrupted run anyway, the second run only shows whether the program is deterministic.
   void judge_again(const LifeEvidence& again) {
     const bool judges = reference_of(plan_, number_, controls_) == &again;
-    WitnessFindings found;
+    Findings found;
     judge_course(number_, *life_,
                  {.life = again,
                   .called = "a second run from the same checkpoint",
@@ -397,9 +386,8 @@ class ProgramJudge {
   const LifeEvidence* life_ = nullptr;
   std::vector<ToldSave> saves_;
   std::vector<WholeState> loads_;  ///< loads of this life
-  WitnessFindings findings_;
-  WitnessFindings control_end_;  ///< how the ranks of the uninterrupted run disagree at its end
-  WitnessFindings course_;       ///< consequences of other findings; reported last
+  Findings control_end_;           ///< how the ranks of the uninterrupted run disagree at its end
+  Findings course_;                ///< consequences of other findings; reported last
 };
 
 /// Returns why a run that loaded nothing can't be compared with this life; empty if it can.
@@ -410,7 +398,7 @@ std::string flaw_of_cold(const LifeEvidence& life, const LifeEvidence& cold) {
   for (const auto& rank : cold.ranks) {
     if (rank.layout != life.plan.layout) return "it has another layout";
   }
-  WitnessFindings ignored;
+  Findings ignored;
   const auto loaded = merge_states(cold.ranks, StateMoment::kLoaded, 0, 0, ignored);
   if (!loaded)
     return "not all of its ranks report a state 'loaded', which is what they hold instead";
@@ -486,48 +474,48 @@ const LifeEvidence* reference_of(const ProgramPlan& plan, std::size_t life,
   return again == controls.again.end() ? nullptr : again->second;
 }
 
-WitnessFindings judge_program(const ProgramPlan& plan, const std::vector<LifeEvidence>& lives,
-                              const ControlRuns& controls) {
-  return ProgramJudge(plan, lives, controls).judge();
+Findings judge_program(const ProgramPlan& plan, const std::vector<LifeEvidence>& lives,
+                       const ControlRuns& controls) {
+  Findings findings;
+  ProgramJudge(plan, lives, controls, findings).judge();
+  return findings;
 }
 
-void judge_control(const LifeEvidence& failed, const std::string& called,
-                   WitnessFindings& findings) {
+void judge_control(const LifeEvidence& failed, const std::string& called, Findings& findings) {
   const bool late = timed_out(failed);
-  WitnessFindings all;
+  Findings all;
   all.push_back({.code = late ? RulingCode(passed_on::kHang) : RulingCode(Code::kIo),
                  .text = called + " failed: " + why_ended(failed),
-                 .inconclusive = true,
+                 .severity = Severity::kInconclusive,
                  .at_deadline = late});
   all.append(findings);
   findings = std::move(all);
 }
 
-const WitnessFinding* first_failure(const WitnessFindings& findings) {
+const Finding* first_failure(const Findings& findings) {
   for (const auto& finding : findings) {
-    if (!finding.inconclusive) return &finding;
+    if (finding.fails()) return &finding;
   }
   return nullptr;
 }
 
 void judge_cold_life(const ProgramPlan& plan, std::vector<LifeEvidence> lives,
-                     const LifeEvidence& cold, const ControlRuns& controls,
-                     WitnessFindings& findings) {
+                     const LifeEvidence& cold, const ControlRuns& controls, Findings& findings) {
   const std::size_t number = lives.size() - 1;
   const auto doubt = [&](const std::string& text,
-                         SourceLine line = SourceLine::here()) -> WitnessFinding& {
+                         SourceLine line = SourceLine::here()) -> Finding& {
     return findings.push_back({.code = judged::kOracleVacuous,
                                .text = text,
-                               .life = number,
-                               .inconclusive = true,
-                               .line = line});
+                               .line = line,
+                               .severity = Severity::kInconclusive,
+                               .life = number});
   };
   const std::string flaw = flaw_of_cold(lives.back(), cold);
   if (!flaw.empty()) {
     doubt("the cold run can't be compared: " + flaw).at_deadline = timed_out(cold);
     return;
   }
-  WitnessFindings course;
+  Findings course;
   judge_course(number, cold, {.life = lives.back(), .called = "this life"}, course);
   if (course.empty()) {
     doubt(life_name(number) +

@@ -30,7 +30,7 @@ struct LifeEvidence {
   ProgramLife plan;
   std::vector<ProgramEnd> ends;    ///< by rank
   std::vector<RankWitness> ranks;  ///< by rank
-  std::vector<StoredFlaw> unread;  ///< reasons why witness files could not be read
+  Findings unread;                 ///< reasons why witness files could not be read
   std::vector<StoredCheckpoint> before;
   std::vector<StoredCheckpoint> after;
   std::string complaint = {};  ///< how the end of a command differs from its plan
@@ -69,22 +69,20 @@ const LifeEvidence* reference_of(const ProgramPlan& plan, std::size_t life,
                                  const ControlRuns& controls);
 
 /// Returns all findings, ordered by life. Within a life, causes come before their effects.
-WitnessFindings judge_program(const ProgramPlan& plan, const std::vector<LifeEvidence>& lives,
-                              const ControlRuns& controls);
+Findings judge_program(const ProgramPlan& plan, const std::vector<LifeEvidence>& lives,
+                       const ControlRuns& controls);
 
 /// Adds, as the first, an inconclusive finding that a control run failed. `called` names the run.
-void judge_control(const LifeEvidence& failed, const std::string& called,
-                   WitnessFindings& findings);
+void judge_control(const LifeEvidence& failed, const std::string& called, Findings& findings);
 
 /// Returns the first finding that is a failure; null if there is none.
-const WitnessFinding* first_failure(const WitnessFindings& findings);
+const Finding* first_failure(const Findings& findings);
 
 /// Compares the last of `lives` with `cold`, a run of that life without its load. Adds an
 /// inconclusive finding if `cold` trains and ends as the life did, or if the judges find no failure
 /// when `cold` replaces the life. Also adds one if `cold` can't be compared, because it failed, has
 /// another layout, or does not report the state that it has instead of the loaded one.
 void judge_cold_life(const ProgramPlan& plan, std::vector<LifeEvidence> lives,
-                     const LifeEvidence& cold, const ControlRuns& controls,
-                     WitnessFindings& findings);
+                     const LifeEvidence& cold, const ControlRuns& controls, Findings& findings);
 
 }  // namespace reprise::driver

@@ -18,25 +18,24 @@ std::set<std::string> dependent_on(const std::string& stream) {
 }
 
 /// Makes findings inconclusive that depend on what differs.
-void excuse(const std::set<std::string>& unlike, WitnessFindings& findings) {
+void excuse(const std::set<std::string>& unlike, Findings& findings) {
   for (auto& finding : findings) {
-    if (finding.inconclusive || finding.stream.empty() || !unlike.contains(finding.stream))
-      continue;
-    finding.inconclusive = true;
+    if (!finding.fails() || finding.stream.empty() || !unlike.contains(finding.stream)) continue;
+    finding.severity = Severity::kInconclusive;
     finding.text += "; not judged, because two runs of the same steps differ";
   }
 }
 
-void make_cause(WitnessFinding& finding, SourceLine line = SourceLine::here()) {
+void make_cause(Finding& finding, SourceLine line = SourceLine::here()) {
   if (!may_state(line, judged::kNotDeterministic)) return;
   finding.code = judged::kNotDeterministic;
-  finding.inconclusive = true;
+  finding.severity = Severity::kInconclusive;
   finding.text = "two runs of the same steps differ: " + finding.text;
 }
 
 }  // namespace
 
-void settle_same_steps(WitnessFindings& findings) {
+void settle_same_steps(Findings& findings) {
   std::set<std::string> unlike;
   for (auto& finding : findings) {
     if (!finding.untouched) continue;
@@ -46,10 +45,10 @@ void settle_same_steps(WitnessFindings& findings) {
   }
   excuse(unlike, findings);
   std::stable_partition(findings.begin(), findings.end(),
-                        [](const WitnessFinding& finding) { return finding.untouched; });
+                        [](const Finding& finding) { return finding.untouched; });
 }
 
-void settle_other_course(WitnessFindings differences, WitnessFindings& findings) {
+void settle_other_course(Findings differences, Findings& findings) {
   std::set<std::string> unlike;
   for (auto& difference : differences) {
     unlike.merge(dependent_on(difference.stream));
@@ -60,13 +59,13 @@ void settle_other_course(WitnessFindings differences, WitnessFindings& findings)
   findings = std::move(differences);
 }
 
-WitnessFindings other_course(const LifeEvidence& first, const LifeEvidence& second) {
-  WitnessFindings found;
+Findings other_course(const LifeEvidence& first, const LifeEvidence& second) {
+  Findings found;
   judge_samples({first}, second, found);
   judge_course(0, first, {.life = second, .called = "a second uninterrupted run"}, found);
-  WitnessFindings differences;
+  Findings differences;
   for (const auto& finding : found) {
-    if (!finding.stream.empty() && !finding.inconclusive) differences.push_back(finding);
+    if (!finding.stream.empty() && finding.fails()) differences.push_back(finding);
   }
   return differences;
 }

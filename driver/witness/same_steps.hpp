@@ -11,13 +11,13 @@ namespace reprise::driver {
 /// is not deterministic, or was not given the same seed. Makes such a finding NOT_DETERMINISTIC and
 /// inconclusive, and each finding inconclusive that compares what depends on it. A learning rate
 /// does not depend on a loss, and samples depend on neither. Moves these findings to the front.
-void settle_same_steps(WitnessFindings& findings);
+void settle_same_steps(Findings& findings);
 
 /// Returns what differs between two uninterrupted runs.
-WitnessFindings other_course(const LifeEvidence& first, const LifeEvidence& second);
+Findings other_course(const LifeEvidence& first, const LifeEvidence& second);
 
 /// Makes findings inconclusive that depend on what other_course() found to differ, and puts that
 /// before them.
-void settle_other_course(WitnessFindings differences, WitnessFindings& findings);
+void settle_other_course(Findings differences, Findings& findings);
 
 }  // namespace reprise::driver

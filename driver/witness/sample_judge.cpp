@@ -142,12 +142,7 @@ class Samples {
 
   /// Returns the samples of the step, as they were reported at that time or last; null if nobody
   /// trained the step.
-  const Counts* at(const StepTime& time) const {
-    const auto after = steps_.upper_bound(time);
-    if (after == steps_.begin()) return nullptr;
-    const auto at = std::prev(after);
-    return at->first.step == time.step ? &at->second : nullptr;
-  }
+  const Counts* at(const StepTime& time) const { return at_or_last(steps_, time); }
 
   /// The same, but nothing if nobody trained the step.
   Counts at_or_none(const StepTime& time) const {
@@ -165,11 +160,13 @@ class Samples {
 };
 
 /// Compares one life after the other, and remembers which samples the job has taken so far.
-class SampleJudge {
+class SampleJudge : judged::Finder {
  public:
   SampleJudge(const std::vector<LifeEvidence>& lives, const LifeEvidence& uninterrupted,
-              WitnessFindings& findings)
-      : lives_(lives), uninterrupted_(uninterrupted), findings_(findings) {}
+              Findings& findings)
+      : Finder(findings, {.phase = "train", .stream = "samples"}),
+        lives_(lives),
+        uninterrupted_(uninterrupted) {}
 
   std::vector<std::string> judge() {
     for (life_ = 0; life_ < lives_.size(); ++life_) {
@@ -201,18 +198,14 @@ class SampleJudge {
     Counts here = {};           ///< what the job took until now
   };
 
-  WitnessFinding& find(std::int64_t step, const std::string& text,
-                       SourceLine line = SourceLine::here()) {
-    return findings_.push_back({.code = judged::kDataStreamSkip,
-                                .text = text,
-                                .step = step,
-                                .life = life_,
-                                .phase = "train",
-                                .stream = "samples",
-                                .line = line});
+  Finding& find(std::int64_t step, const std::string& text, SourceLine line = SourceLine::here()) {
+    Finding& finding = Finder::find(judged::kDataStreamSkip, text, line);
+    finding.life = life_;
+    finding.step = step;
+    return finding;
   }
   void doubt(std::int64_t step, const std::string& text, SourceLine line = SourceLine::here()) {
-    find(step, text, line).inconclusive = true;
+    find(step, text, line).severity = Severity::kInconclusive;
   }
 
   /// Returns false after a finding: later differences follow from the first one.
@@ -298,10 +291,9 @@ class SampleJudge {
     }
     const auto row = both.here.table().rows().find(time);
     const bool untouched = life_ == 0 && before_state(row->second, 0);
-    WitnessFinding& finding = find(time.step, text);
+    Finding& finding = find(time.step, text);
     finding.untouched = untouched;
-    finding.expected = samples_text(there);
-    finding.found = samples_text(here);
+    finding.with(samples_text(there), samples_text(here));
     return false;
   }
 
@@ -336,7 +328,7 @@ class SampleJudge {
       return false;
     }
     if (judge_shift(both, from)) return false;
-    WitnessFindings doubts;
+    Findings doubts;
     Known known(both.there);
     Counts least;  // what the uninterrupted run takes by the last step with at most as many samples
     auto next = both.there.steps().begin();
@@ -390,13 +382,12 @@ class SampleJudge {
       return at.first.step != time.step && at.second == here;
     });
     if (other == steps.end()) return false;
-    WitnessFinding& finding =
+    Finding& finding =
         find(time.step, "sample " + std::to_string(there->begin()->first) +
                             " is left out of step " + std::to_string(time.step) +
                             ", which takes what the uninterrupted run takes in step " +
                             std::to_string(other->first.step));
-    finding.expected = samples_text(*there);
-    finding.found = samples_text(here);
+    finding.with(samples_text(*there), samples_text(here));
     return true;
   }
   /// True if this is the first life that is compared as a stream, so that it must begin where the
@@ -423,33 +414,31 @@ class SampleJudge {
     const auto often = std::max_element(
         here.begin(), here.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
     const auto before = taken_before(step, often->first);
-    WitnessFinding& finding =
+    Finding& finding =
         find(step, "sample " + std::to_string(often->first) + " is taken " +
                        (before ? "in step " + std::to_string(*before) + " and " : std::string()) +
                        "again by step " + std::to_string(step) +
                        ", before others of the uninterrupted run are taken");
-    finding.expected = samples_text(known.all);
-    finding.found = samples_text(here);
+    finding.with(samples_text(known.all), samples_text(here));
     return true;
   }
 
-  void doubt_order(std::int64_t step, const Counts& unlike, WitnessFindings& doubts) const {
+  void doubt_order(std::int64_t step, const Counts& unlike, Findings& doubts) const {
     doubts.push_back(
         {.code = judged::kDataStreamSkip,
          .text = "by step " + std::to_string(step) + " of " + life_name(life_) + ", sample " +
                  std::to_string(unlike.begin()->first) +
                  " is not taken as often as in the uninterrupted run; with other data-parallel "
                  "ranks this may be the sampler's padding or order, and can't be judged",
-         .step = step,
+         .severity = Severity::kInconclusive,
          .life = life_,
-         .inconclusive = true,
+         .step = step,
          .phase = "train",
          .stream = "samples"});
   }
 
   const std::vector<LifeEvidence>& lives_;
   const LifeEvidence& uninterrupted_;
-  WitnessFindings& findings_;
   std::size_t life_ = 0;
   std::map<std::int64_t, Counts> taken_;  ///< by step
   bool as_stream_ = false;                ///< true once a life had other data-parallel ranks
@@ -459,8 +448,7 @@ class SampleJudge {
 }  // namespace
 
 std::vector<std::string> judge_samples(const std::vector<LifeEvidence>& lives,
-                                       const LifeEvidence& uninterrupted,
-                                       WitnessFindings& findings) {
+                                       const LifeEvidence& uninterrupted, Findings& findings) {
   return SampleJudge(lives, uninterrupted, findings).judge();
 }
 

@@ -16,7 +16,6 @@ namespace reprise::driver {
 /// sampler may pad its last batch otherwise. What then can't be judged is an inconclusive finding.
 /// Returns what was not compared, for people.
 std::vector<std::string> judge_samples(const std::vector<LifeEvidence>& lives,
-                                       const LifeEvidence& uninterrupted,
-                                       WitnessFindings& findings);
+                                       const LifeEvidence& uninterrupted, Findings& findings);
 
 }  // namespace reprise::driver

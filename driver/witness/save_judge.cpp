@@ -38,14 +38,14 @@ bool holds_shard(const std::string& key, const std::string& name, const std::str
   return key.starts_with(item) && (shard.empty() || key == item || key[item.size()] == '_');
 }
 
-class SaveJudge {
+class SaveJudge : judged::Finder {
  public:
-  SaveJudge(const SaveCase& save, WitnessFindings& findings)
-      : case_(save), live_(save.saves[save.number].state), findings_(findings) {}
+  SaveJudge(const SaveCase& save, Findings& findings)
+      : SaveJudge(save, save.saves[save.number].state, findings) {}
 
   void judge() {
     const auto& flaw = case_.stored.flaw;
-    if (flaw) return void(find(flaw->code, "", where() + ": " + flaw->text));
+    if (flaw) return void(find(flaw->code, where() + ": " + flaw->text));
     for (const auto& [key, tensor] : live_.tensors) judge_tensor(key, tensor);
     for (const auto& [name, object] : live_.objects) {
       if (object.stored) judge_object(name.first, name.second, object);
@@ -54,16 +54,13 @@ class SaveJudge {
   }
 
  private:
-  WitnessFinding& find(RulingCode code, const std::string& key, const std::string& text,
-                       SourceLine line = SourceLine::here()) {
-    return findings_.push_back({.code = code,
-                                .text = life_name(live_.life) + ": " + text,
-                                .key = key,
-                                .step = live_.step,
-                                .life = live_.life,
-                                .phase = "store",
-                                .line = line});
-  }
+  SaveJudge(const SaveCase& save, const WholeState& live, Findings& findings)
+      : Finder(findings, {.text = life_name(live.life) + ": ",
+                          .life = live.life,
+                          .step = live.step,
+                          .phase = "store"}),
+        case_(save),
+        live_(live) {}
 
   std::string where() const { return "the save of step " + std::to_string(live_.step); }
 
@@ -76,36 +73,29 @@ class SaveJudge {
     }
     const auto found = case_.stored.tensors.find(key);
     if (found == case_.stored.tensors.end()) {
-      find_values(find(judged::kLostObject, key, what + " is held but not stored"),
-                  "digest " + hex(live.digest), kNotStored);
+      find(judged::kLostObject, key, what + " is held but not stored")
+          .with("digest " + hex(live.digest), kNotStored);
       return;
     }
     const StoredDigest& there = found->second;
     if (there.dtype != live.dtype) {
       const std::string held(name_of(live.dtype));
       const std::string stored(name_of(there.dtype));
-      find_values(find(Code::kDtypeDrift, key, what + " is " + held + " but stored as " + stored),
-                  held, stored);
+      find(Code::kDtypeDrift, key, what + " is " + held + " but stored as " + stored)
+          .with(held, stored);
       return;
     }
     if (!(there.shape == live.shape)) {
-      find_values(find(Code::kShapeDrift, key, what + " has a different shape"),
-                  to_string(live.shape), to_string(there.shape));
+      find(Code::kShapeDrift, key, what + " has a different shape")
+          .with(to_string(live.shape), to_string(there.shape));
       return;
     }
     if (there.digest == live.digest) return;
     const auto other = other_time_of(key, there.digest);
-    WitnessFinding& wrong = find(
-        other ? other->first : judged::kBitMismatch, key,
-        what + " holds different bits than were live at the save" + (other ? other->second : ""));
-    find_values(wrong, "digest " + hex(live.digest), "digest " + hex(there.digest));
-    wrong.saved = live_.step;
-  }
-
-  static void find_values(WitnessFinding& finding, const std::string& held,
-                          const std::string& stored) {
-    finding.expected = held;
-    finding.found = stored;
+    find(other ? other->first : judged::kBitMismatch, key,
+         what + " holds different bits than were live at the save" + (other ? other->second : ""))
+        .with("digest " + hex(live.digest), "digest " + hex(there.digest))
+        .other_elements = true;
   }
 
   /// Searches the states at other moments for one in which the tensor had this content. Returns the
@@ -120,7 +110,7 @@ class SaveJudge {
           RulingCode(judged::kStaleBytes),
           ": it is what the save of step " + std::to_string(case_.saves[i].state.step) + " found");
     }
-    WitnessFindings ignored;
+    Findings ignored;
     for (const StateMoment when : {StateMoment::kSave, StateMoment::kEnd}) {
       for (const auto& later : states_of(case_.life.ranks, when, live_.life, ignored)) {
         const auto tensor = later.tensors.find(key);
@@ -143,8 +133,8 @@ class SaveJudge {
         shard.empty() && (objects.contains(name) || case_.stored.tensors.contains(name));
     if (sharded || plain) return;
     const std::string key = name + (shard.empty() ? "" : "/shard_" + shard);
-    find_values(find(judged::kLostObject, key, where() + ": " + key + " is held but not stored"),
-                shown_content(live), kNotStored);
+    find(judged::kLostObject, key, where() + ": " + key + " is held but not stored")
+        .with(shown_content(live), kNotStored);
   }
 
   bool is_excused(const std::string& key) const {
@@ -186,12 +176,11 @@ class SaveJudge {
          where() + " holds " + std::to_string(untold.size()) +
              (untold.size() == 1 ? " key" : " keys") + " that no rank reported: " +
              listed(untold, told) + "; 'unwitnessed' may name tensors that never change")
-        .inconclusive = true;
+        .severity = Severity::kInconclusive;
   }
 
   const SaveCase& case_;
   const WholeState& live_;
-  WitnessFindings& findings_;
 };
 
 }  // namespace
@@ -203,8 +192,6 @@ bool is_below(const std::string& key, const std::string& prefix) {
          key[prefix.size()] == '/';
 }
 
-void judge_save(const SaveCase& save, WitnessFindings& findings) {
-  SaveJudge(save, findings).judge();
-}
+void judge_save(const SaveCase& save, Findings& findings) { SaveJudge(save, findings).judge(); }
 
 }  // namespace reprise::driver

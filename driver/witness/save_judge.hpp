@@ -30,7 +30,7 @@ struct SaveCase {
 /// Adds a finding for each tensor or object that the ranks had at the save and that is not stored,
 /// or is stored with another dtype, shape or content. Adds an inconclusive finding for stored keys
 /// that no rank reported.
-void judge_save(const SaveCase& save, WitnessFindings& findings);
+void judge_save(const SaveCase& save, Findings& findings);
 
 /// True if `key` is the prefix itself, or is the prefix followed by a dot or a slash and more text.
 /// False for an empty prefix.

@@ -1,7 +1,6 @@
 #include "driver/witness/step_table.hpp"
 
 #include <algorithm>
-#include <iterator>
 #include <limits>
 #include <set>
 
@@ -16,13 +15,6 @@ StepTable::StepTable(const std::vector<RankWitness>& ranks) {
       row[rank] = &step;
     }
   }
-}
-
-const StepRow* StepTable::row(const StepTime& time) const {
-  const auto after = rows_.upper_bound(time);
-  if (after == rows_.begin()) return nullptr;
-  const auto at = std::prev(after);
-  return at->first.step == time.step ? &at->second : nullptr;
 }
 
 std::optional<double> StepTable::metric(std::int64_t step, const std::string& name) const {

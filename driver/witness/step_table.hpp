@@ -4,6 +4,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <string>
@@ -21,6 +22,16 @@ struct StepTime {
   friend auto operator<=>(const StepTime&, const StepTime&) = default;
 };
 
+/// Returns what stands at that time or, if the step was trained fewer times, what stands there
+/// last; null if nobody trained the step.
+template <class Value>
+const Value* at_or_last(const std::map<StepTime, Value>& times, const StepTime& time) {
+  const auto after = times.upper_bound(time);
+  if (after == times.begin()) return nullptr;
+  const auto at = std::prev(after);
+  return at->first.step == time.step ? &at->second : nullptr;
+}
+
 /// What each rank reported at one time; null for a rank that reported nothing.
 using StepRow = std::vector<const WitnessStep*>;
 
@@ -30,9 +41,8 @@ class StepTable {
   explicit StepTable(const std::vector<RankWitness>& ranks);
 
   const std::map<StepTime, StepRow>& rows() const { return rows_; }
-  /// Returns the row at that time or, if the step was trained fewer times, its last row; null if
-  /// nobody trained the step.
-  const StepRow* row(const StepTime& time) const;
+  /// See at_or_last().
+  const StepRow* row(const StepTime& time) const { return at_or_last(rows_, time); }
   /// Returns the step's metric, as the first rank reported it last; nothing if none does.
   std::optional<double> metric(std::int64_t step, const std::string& name) const;
 

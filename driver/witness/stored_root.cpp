@@ -106,11 +106,11 @@ StoredCheckpoint read_stored(PosixStore& store, const std::string& directory,
       try {
         stored.tensors[tensor.key] = reader.digest(tensor, blanks);
       } catch (const Error& error) {
-        stored.unread[tensor.key] = {error.code(), error.what()};
+        stored.unread[tensor.key] = {.code = error.code(), .text = error.what()};
       }
     }
   } catch (const Error& error) {
-    stored.flaw = StoredFlaw{error.code(), error.what()};
+    stored.flaw = {.code = error.code(), .text = error.what()};
   }
   return stored;
 }
@@ -157,12 +157,14 @@ StoredCheckpoint read_parts(PosixStore& store, const std::string& parent,
   for (const auto& part : parts) {
     StoredCheckpoint stored = read_stored(store, part, blanks);
     whole.step = stored.step;
-    if (stored.flaw && !whole.flaw)
-      whole.flaw = StoredFlaw{stored.flaw->code, part + ": " + stored.flaw->text};
+    if (stored.flaw && !whole.flaw) {
+      whole.flaw = stored.flaw;
+      whole.flaw->text = part + ": " + whole.flaw->text;
+    }
     for (auto& [key, digest] : stored.tensors) {
       if (whole.tensors.emplace(key, digest).second) continue;
-      StoredFlaw twice{judged::kOracleVacuous, "it is in several parts of the save"};
-      if (may_state(twice.line, twice.code)) whole.unread[key] = std::move(twice);
+      const auto twice = judged::fail(judged::kOracleVacuous, "it is in several parts of the save");
+      if (twice) whole.unread[key] = *twice;
     }
     whole.unread.merge(stored.unread);
     whole.objects.merge(stored.objects);
@@ -172,10 +174,6 @@ StoredCheckpoint read_parts(PosixStore& store, const std::string& parent,
 }
 
 }  // namespace
-
-void add_flaw(StoredFlaw flaw, std::vector<StoredFlaw>& flaws) {
-  if (may_state(flaw.line, flaw.code)) flaws.push_back(std::move(flaw));
-}
 
 std::vector<StoredCheckpoint> read_root(const std::string& root, const Blanks& blanks) {
   std::vector<std::string> directories;

@@ -11,10 +11,13 @@
 
 #include "core/base/bytes.hpp"
 #include "core/geometry/box.hpp"
-#include "properties/ruling_code.hpp"
-#include "properties/ruling_watch.hpp"
+#include "properties/finding.hpp"
 
 namespace reprise::driver {
+
+using judged::Finding;
+using judged::Findings;
+using judged::Severity;
 
 struct StoredDigest {
   DType dtype = DType::kFloat32;
@@ -22,21 +25,13 @@ struct StoredDigest {
   std::uint64_t digest = 0;
 };
 
-struct StoredFlaw {
-  RulingCode code = Code::kInternal;
-  std::string text;
-  SourceLine line = SourceLine::here();  ///< where it was found
-};
-/// Adds a flaw, past may_state().
-void add_flaw(StoredFlaw flaw, std::vector<StoredFlaw>& flaws);
-
 struct StoredCheckpoint {
   std::string directory;             ///< relative to the root; empty for the root itself
   std::optional<std::int64_t> step;  ///< number at the end of the directory's name
   std::map<std::string, StoredDigest> tensors;
-  std::map<std::string, StoredFlaw> unread;  ///< by key: why the tensor can't be read
+  std::map<std::string, Finding> unread;  ///< by key: why the tensor can't be read
   std::set<std::string> objects;
-  std::optional<StoredFlaw> flaw = {};  ///< set if no part of the checkpoint can be read
+  std::optional<Finding> flaw = {};  ///< set if no part of the checkpoint can be read
   /// Directories of which one save consists, if there are several; their keys do not overlap.
   std::vector<std::string> parts = {};
 };

@@ -30,9 +30,18 @@ const WitnessState* nth_state(const RankWitness& rank, StateMoment when, std::si
   return nullptr;
 }
 
-class Merge {
+std::string_view phase_of(StateMoment when) {
+  return when == StateMoment::kSave ? "save" : when == StateMoment::kLoaded ? "load" : "end";
+}
+
+class Merge : judged::Finder {
  public:
-  Merge(WholeState& state, WitnessFindings& findings) : state_(state), findings_(findings) {}
+  Merge(WholeState& state, Findings& findings)
+      : Finder(findings, {.text = moment_text(state) + ": ",
+                          .life = state.life,
+                          .step = state.step,
+                          .phase = std::string(phase_of(state.when))}),
+        state_(state) {}
 
   void add(const RankWitness& rank, const WitnessState& told) {
     if (told.step != state_.step) {
@@ -57,20 +66,11 @@ class Merge {
   }
 
  private:
-  WitnessFinding& find(RulingCode code, const std::string& key, const std::string& what,
-                       std::int64_t rank, SourceLine line = SourceLine::here()) {
-    return findings_.push_back(
-        {.code = code,
-         .text = moment_text(state_) + ": " + (key.empty() ? "" : key + " ") + what,
-         .rank = rank,
-         .key = key,
-         .step = state_.step,
-         .when = state_.when,
-         .life = state_.life,
-         .phase = state_.when == StateMoment::kSave     ? "save"
-                  : state_.when == StateMoment::kLoaded ? "load"
-                                                        : "end",
-         .line = line});
+  Finding& find(RulingCode code, const std::string& key, const std::string& what, std::int64_t rank,
+                SourceLine line = SourceLine::here()) {
+    Finding& finding = Finder::find(code, key, (key.empty() ? "" : key + " ") + what, line);
+    finding.rank = rank_numbered(rank);
+    return finding;
   }
 
   void add(std::int64_t rank, const WitnessTensor& tensor) {
@@ -151,24 +151,14 @@ class Merge {
              to_string(boxes[fault->overlap->first]) + " and " +
              to_string(boxes[fault->overlap->second]),
          told.whole.rank)
-        .inconclusive = true;
+        .severity = Severity::kInconclusive;
   }
 
   WholeState& state_;
-  WitnessFindings& findings_;
   std::map<std::string, Told> tensors_;
 };
 
 }  // namespace
-
-WitnessFinding& WitnessFindings::push_back(WitnessFinding finding) {
-  if (may_state(finding.line, finding.code)) return found_.emplace_back(std::move(finding));
-  return silenced_ = std::move(finding);
-}
-
-void WitnessFindings::append(const WitnessFindings& others) {
-  found_.insert(found_.end(), others.begin(), others.end());
-}
 
 std::string shown_content(const WholeObject& object) {
   if (!object.value.empty()) return object.value;
@@ -183,8 +173,7 @@ std::optional<std::int64_t> rank_that_lost(const WholeObject& before, const Whol
 }
 
 std::optional<WholeState> merge_states(const std::vector<RankWitness>& ranks, StateMoment when,
-                                       std::size_t nth, std::size_t life,
-                                       WitnessFindings& findings) {
+                                       std::size_t nth, std::size_t life, Findings& findings) {
   WholeState state{.when = when, .life = life};
   std::vector<const WitnessState*> told;
   for (const auto& rank : ranks) {
@@ -217,7 +206,7 @@ void add_blanks(const std::vector<RankWitness>& ranks, Blanks& blanks) {
 }
 
 std::vector<WholeState> states_of(const std::vector<RankWitness>& ranks, StateMoment when,
-                                  std::size_t life, WitnessFindings& findings) {
+                                  std::size_t life, Findings& findings) {
   std::vector<WholeState> states;
   while (auto state = merge_states(ranks, when, states.size(), life, findings)) {
     states.push_back(std::move(*state));

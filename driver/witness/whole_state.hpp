@@ -10,59 +10,16 @@
 
 #include "driver/witness/stored_root.hpp"
 #include "driver/witness/witness.hpp"
-#include "properties/ruling_watch.hpp"
 
 namespace reprise::driver {
-
-struct WitnessFinding {
-  RulingCode code = Code::kInternal;
-  std::string text;
-  std::optional<std::int64_t> rank = {};
-  std::string key = {};                    ///< tensor or object with a wrong content
-  std::optional<std::int64_t> saved = {};  ///< step of the save that the value was compared with
-  std::optional<std::int64_t> step = {};   ///< step at which the value was wrong
-  std::optional<StateMoment> when = {};    ///< when the value was wrong; empty for a stored tensor
-  std::size_t life = 0;
-  bool inconclusive = false;
-  std::string phase = {};     ///< start, load, train, save, end or store; empty if unknown
-  std::string expected = {};  ///< the right value, if it is known
-  std::string found = {};     ///< the wrong value, if it is known
-  /// What is compared with another run of the same steps: a metric, "samples" or "end". Empty if
-  /// the finding is about this run alone.
-  std::string stream = {};
-  /// True if both runs had neither saved nor loaded before the two began to differ. Then the cause
-  /// is neither a save nor a load.
-  bool untouched = false;
-  /// True if a process was ended at its deadline. On a slow machine another try may show more.
-  bool at_deadline = false;
-  SourceLine line = SourceLine::here();  ///< where a judge made it
-};
-
-/// Holds what judges found. A finding comes into it only past may_state().
-class WitnessFindings {
- public:
-  /// Returns the finding, for what is known only afterwards.
-  WitnessFinding& push_back(WitnessFinding finding);
-  void append(const WitnessFindings& others);
-
-  auto begin() { return found_.begin(); }
-  auto end() { return found_.end(); }
-  auto begin() const { return found_.begin(); }
-  auto end() const { return found_.end(); }
-  bool empty() const { return found_.empty(); }
-  std::size_t size() const { return found_.size(); }
-  const WitnessFinding& front() const { return found_.front(); }
-  const WitnessFinding& operator[](std::size_t i) const { return found_[i]; }
-  const WitnessFinding& at(std::size_t i) const { return found_.at(i); }
-
- private:
-  std::vector<WitnessFinding> found_;
-  WitnessFinding silenced_;  ///< the last one that was not to be stated
-};
 
 /// Values of what is lost, in findings.
 inline constexpr const char* kNotStored = "not stored";
 inline constexpr const char* kHeldByNone = "held by no rank";
+/// Returns a rank as witness files number it.
+inline GlobalRank rank_numbered(std::int64_t rank) {
+  return GlobalRank{static_cast<std::int32_t>(rank)};
+}
 /// Returns the name of a life in messages: "life 1".
 inline std::string life_name(std::size_t life) { return "life " + std::to_string(life); }
 
@@ -101,8 +58,7 @@ struct WholeState {
 /// states. Reports replicas that differ, boxes that leave a gap or overlap, and ranks that disagree
 /// on a tensor. Returns nothing if some rank has no such state.
 std::optional<WholeState> merge_states(const std::vector<RankWitness>& ranks, StateMoment when,
-                                       std::size_t nth, std::size_t life,
-                                       WitnessFindings& findings);
+                                       std::size_t nth, std::size_t life, Findings& findings);
 
 /// Adds to `blanks` the boxes that the ranks reported as blank.
 void add_blanks(const std::vector<RankWitness>& ranks, Blanks& blanks);
@@ -113,6 +69,6 @@ std::vector<StateMoment> moments_of(const std::vector<RankWitness>& ranks);
 /// Calls merge_states() for the moment `when` with nth = 0, 1, 2 and so on, until some rank has no
 /// such state. Returns all results.
 std::vector<WholeState> states_of(const std::vector<RankWitness>& ranks, StateMoment when,
-                                  std::size_t life, WitnessFindings& findings);
+                                  std::size_t life, Findings& findings);
 
 }  // namespace reprise::driver

@@ -22,7 +22,7 @@ struct Saved {
   Rig rig{saved_once()};
   LifeRecord life = rig.run(0);
 
-  Rulings judged() { return judge_contents(rig.store(), life); }
+  Findings judged() { return judge_contents(rig.store(), life); }
   Checkpoint checkpoint() {
     return Checkpoint::open(rig.store(),
                             CommitTarget::iteration(kCheckpointRoot, Step{1}).directory);
@@ -54,14 +54,14 @@ TEST(ContentJudge, a_changed_stored_element_names_key_step_and_saving_rank) {
     }
     ASSERT_FALSE(key.empty());
     saved.flip(key);
-    const Rulings rulings = saved.judged();
-    ASSERT_EQ(rulings.size(), 1U) << key;
-    EXPECT_EQ(rulings[0].code, judged::kBitMismatch);
-    EXPECT_EQ(rulings[0].key, key);
-    EXPECT_NE(rulings[0].message.find("rank " + std::to_string(rulings[0].rank->value)),
+    const Findings findings = saved.judged();
+    ASSERT_EQ(findings.size(), 1U) << key;
+    EXPECT_EQ(findings[0].code, judged::kBitMismatch);
+    EXPECT_EQ(findings[0].key, key);
+    EXPECT_NE(findings[0].text.find("rank " + std::to_string(findings[0].rank->value)),
               std::string::npos)
-        << rulings[0].message;
-    EXPECT_NE(rulings[0].message.find("of step 1"), std::string::npos) << rulings[0].message;
+        << findings[0].text;
+    EXPECT_NE(findings[0].text.find("of step 1"), std::string::npos) << findings[0].text;
   }
 }
 
@@ -69,9 +69,9 @@ TEST(ContentJudge, beside_training_that_is_a_torn_snapshot) {
   Saved saved;
   saved.flip("embedding.word_embeddings.weight");
   for (auto& rank : saved.life.ranks) rank.saves[0].point.beside = 1;
-  const Rulings rulings = saved.judged();
-  ASSERT_FALSE(rulings.empty());
-  EXPECT_EQ(rulings[0].code, judged::kTornSnapshot);
+  const Findings findings = saved.judged();
+  ASSERT_FALSE(findings.empty());
+  EXPECT_EQ(findings[0].code, judged::kTornSnapshot);
 }
 
 TEST(ContentJudge, the_verdict_is_for_the_saving_life_and_names_one_rank) {

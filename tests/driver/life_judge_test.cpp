@@ -17,7 +17,7 @@ TEST(LifeJudge, a_table_of_records) {
   struct Row {
     std::string what;
     std::function<void(std::vector<RankRecord>&)> change;
-    std::string first;  ///< the first ruling; empty if there is none
+    std::string first;  ///< the first finding; empty if there is none
   };
   const std::vector<Row> rows = {
       {"all is well", [](auto&) {}, ""},
@@ -126,11 +126,11 @@ TEST(LifeJudge, a_table_of_records) {
   for (const auto& row : rows) {
     LifeRecord life = good_life();
     row.change(life.ranks);
-    const Rulings rulings = judge_life(life);
+    const Findings findings = judge_life(life);
     std::ostringstream first;
-    if (!rulings.empty()) first << rulings.front();
+    if (!findings.empty()) first << findings.front();
     EXPECT_EQ(first.str().substr(0, row.first.size()), row.first) << row.what;
-    EXPECT_EQ(rulings.empty(), row.first.empty()) << row.what << ": " << first.str();
+    EXPECT_EQ(findings.empty(), row.first.empty()) << row.what << ": " << first.str();
   }
 }
 

@@ -136,8 +136,8 @@ std::vector<Item> items_of(const Inventories& all, What what) {
 
 bool seen_by_training(const LifeRecord& life) {
   for (const auto& rank : life.ranks) {
-    for (const auto& ruling : rank.rulings) {
-      if (ruling.code == judged::kTrajectoryDivergence) return true;
+    for (const auto& finding : rank.findings) {
+      if (finding.code == judged::kTrajectoryDivergence) return true;
     }
   }
   return false;

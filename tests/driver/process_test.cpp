@@ -43,8 +43,8 @@ TEST(ProcessLane, rules_on_processes_that_do_not_end_as_their_ranks_say) {
   for (auto& rank : ranks) rank.ending = Ending::kReturned;
   const auto said = [&ranks](const ProcessEnd& end, const std::vector<std::int64_t>& left = {}) {
     std::string text;
-    for (const auto& ruling : rulings_on("mpirun", end, ranks, left)) {
-      text += std::string(name_of(ruling.code)) + ": " + ruling.text + "\n";
+    for (const auto& finding : findings_on("mpirun", end, ranks, left)) {
+      text += std::string(name_of(finding.code)) + ": " + finding.text + "\n";
     }
     return text;
   };

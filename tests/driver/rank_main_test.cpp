@@ -40,7 +40,7 @@ TEST(RankMain, the_first_life_is_compared_with_the_uninterrupted_job) {
   const auto lives = rig.run_all();
   for (const auto& rank : lives[0].ranks) {
     EXPECT_GT(rank.result.elements, 5000U);
-    EXPECT_TRUE(rank.rulings.empty());
+    EXPECT_TRUE(rank.findings.empty());
     EXPECT_TRUE(rank.result.owns);
   }
 }
@@ -51,11 +51,11 @@ TEST(RankMain, two_main_copies_are_found_although_the_save_is_refused) {
   sim::mutant_named("replica-zero-axis/dp").apply(policies);
   const auto lives = rig.run_all(policies);
   EXPECT_EQ(lives[0].ranks[0].ending, Ending::kFailed);
-  const Rulings rulings = judge_life(lives[0]);
-  ASSERT_FALSE(rulings.empty());
-  EXPECT_EQ(rulings[0].code, Code::kMultiWriter);
-  EXPECT_NE(rulings[0].message.find("rank 0 and rank 2 both hold the main copy"), std::string::npos)
-      << rulings[0];
+  const Findings findings = judge_life(lives[0]);
+  ASSERT_FALSE(findings.empty());
+  EXPECT_EQ(findings[0].code, Code::kMultiWriter);
+  EXPECT_NE(findings[0].text.find("rank 0 and rank 2 both hold the main copy"), std::string::npos)
+      << findings[0];
 }
 
 TEST(RankMain, a_commit_step_out_of_order_is_found_without_a_crash__dp2) {
@@ -63,12 +63,12 @@ TEST(RankMain, a_commit_step_out_of_order_is_found_without_a_crash__dp2) {
   sim::Policies policies;
   sim::mutant_named("tracker-before-payload").apply(policies);
   const auto lives = rig.run_all(policies);
-  const auto& rulings = lives[0].ranks[0].rulings;
-  ASSERT_FALSE(rulings.empty());
-  EXPECT_EQ(rulings.back().code, judged::kProtocol);
-  EXPECT_NE(rulings.back().text.find("'+commit/tracker' is not allowed"), std::string::npos)
-      << rulings.back().text;
-  EXPECT_TRUE(lives[0].ranks[1].rulings.empty()) << "only the leader runs the commit";
+  const auto& findings = lives[0].ranks[0].findings;
+  ASSERT_FALSE(findings.empty());
+  EXPECT_EQ(findings.back().code, judged::kProtocol);
+  EXPECT_NE(findings.back().text.find("'+commit/tracker' is not allowed"), std::string::npos)
+      << findings.back().text;
+  EXPECT_TRUE(lives[0].ranks[1].findings.empty()) << "only the leader runs the commit";
 }
 
 /// Changes one byte of one copy, so that the copies passed to the save differ.

@@ -24,8 +24,8 @@ GlobalState trained(const sim::JobConfig& config, std::int64_t steps) {
   for (std::int64_t i = 0; i < steps; ++i) job.step();
   const StateDict state = job.model_space();
   const RankState rank{GlobalRank{0}, &state};
-  Rulings rulings;
-  return assemble({&rank, 1}, rulings);
+  Findings findings;
+  return assemble({&rank, 1}, findings);
 }
 
 void expect_same(const GlobalState& a, const GlobalState& b) {
@@ -95,8 +95,8 @@ GlobalState turned(const sim::JobConfig& first, std::int64_t at, const sim::JobC
   for (std::int64_t i = 0; i < steps; ++i) job.step();
   const StateDict state = job.model_space();
   const RankState rank{GlobalRank{0}, &state};
-  Rulings rulings;
-  return assemble({&rank, 1}, rulings);
+  Findings findings;
+  return assemble({&rank, 1}, findings);
 }
 
 TEST(ReferenceRun, that_begins_where_another_stood_goes_on_from_there) {

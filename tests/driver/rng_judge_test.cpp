@@ -30,15 +30,15 @@ StateDict streams_of(const Value& host, const Value& expert) {
 sim::HostRng host() { return sim::HostRng::fresh(kSeed, 1, 2); }
 sim::HostRng expert() { return sim::HostRng::fresh_expert(kSeed, 1, 0, 1); }
 
-Rulings judged(const StateDict& state) {
+Findings judged(const StateDict& state) {
   return judge_streams(GlobalRank{5}, state, {kSeed}, {{"", {.host = 4, .expert = 2}}});
 }
 void expect_only(const StateDict& state, RulingCode code, const std::string& says) {
-  const Rulings rulings = judged(state);
-  ASSERT_EQ(rulings.size(), 1U);
-  EXPECT_EQ(rulings[0].code, code) << rulings[0];
-  EXPECT_EQ(rulings[0].rank, GlobalRank{5});
-  EXPECT_NE(rulings[0].message.find(says), std::string::npos) << rulings[0];
+  const Findings findings = judged(state);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].code, code) << findings[0];
+  EXPECT_EQ(findings[0].rank, GlobalRank{5});
+  EXPECT_NE(findings[0].text.find(says), std::string::npos) << findings[0];
 }
 
 TEST(RngJudge, each_stream_moved_by_the_steps_since_it_began) {
@@ -87,12 +87,12 @@ sim::HostRng of_module(const std::string& module, std::int32_t tp = 1) {
 }
 const Ages kAges = {{"language", {.host = 1}}, {"vision", {.host = 4}}};
 
-void expect_one(const Rulings& rulings, RulingCode code, const std::string& key,
+void expect_one(const Findings& findings, RulingCode code, const std::string& key,
                 const std::string& says) {
-  ASSERT_EQ(rulings.size(), 1U);
-  EXPECT_EQ(rulings[0].code, code) << rulings[0];
-  EXPECT_EQ(rulings[0].key, key);
-  EXPECT_NE(rulings[0].message.find(says), std::string::npos) << rulings[0];
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].code, code) << findings[0];
+  EXPECT_EQ(findings[0].key, key);
+  EXPECT_NE(findings[0].text.find(says), std::string::npos) << findings[0];
 }
 
 TEST(RngJudge, the_streams_of_each_module_are_of_an_age_of_their_own) {

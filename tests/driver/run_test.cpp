@@ -324,15 +324,15 @@ TEST(Verdict, a_table_of_records) {
        "ORACLE_VACUOUS"},
       {"the cause stands before the effect that came up first",
        [](auto& l) {
-         l[1].ranks[0].rulings.push_back({judged::kTrajectoryDivergence, "x"});
-         l[1].ranks[1].rulings.push_back({judged::kFalseReplica, "y"});
+         l[1].ranks[0].findings.push_back({.code = judged::kTrajectoryDivergence, .text = "x"});
+         l[1].ranks[1].findings.push_back({.code = judged::kFalseReplica, .text = "y"});
        },
        Verdict::kFail, "FALSE_REPLICA"},
       {"bits differ", [](auto& l) { l[1].ranks[0].result.bit_mismatches = 1; }, Verdict::kFail,
        "BIT_MISMATCH"},
       {"a judge found something",
        [](auto& l) {
-         l[1].ranks[1].rulings.push_back({judged::kLostObject, "x"});
+         l[1].ranks[1].findings.push_back({.code = judged::kLostObject, .text = "x"});
        },
        Verdict::kFail, "LOST_OBJECT"},
       {"a rank failed",
@@ -388,10 +388,11 @@ TEST(Verdict, fewer_elements_than_expected_show_nothing) {
 
 TEST(Verdict, the_reason_is_the_first_ruling_and_counts_the_other_codes) {
   std::vector<LifeRecord> lives = {good_life(2), good_life(2), good_life(2)};
-  lives[0].ranks[1].rulings = {{judged::kFalseReplica, "FALSE_REPLICA: copies differ"},
-                               {judged::kFalseReplica, "x"}};
-  lives[1].ranks[0].rulings = {{judged::kWrongOwner, "y"}, {judged::kBitMismatch, "z"}};
-  lives[1].ranks[1].rulings = {{judged::kWrongOwner, "y"}};
+  lives[0].ranks[1].findings = {{.code = judged::kFalseReplica, .text = "copies differ"},
+                                {.code = judged::kFalseReplica, .text = "x"}};
+  lives[1].ranks[0].findings = {{.code = judged::kWrongOwner, .text = "y"},
+                                {.code = judged::kBitMismatch, .text = "z"}};
+  lives[1].ranks[1].findings = {{.code = judged::kWrongOwner, .text = "y"}};
   const ScenarioResult result = judge(read_scenario(kSkeleton), lives);
   EXPECT_EQ(result.code, "FALSE_REPLICA");
   EXPECT_EQ(result.reason, "rank 1: copies differ; also BIT_MISMATCH x 1, WRONG_OWNER x 2");
@@ -670,8 +671,12 @@ TEST(Verdict, an_expected_refusal_counts_in_the_last_life_alone) {
 TEST(Verdict, a_record_survives_its_file) {
   RankRecord record = good_life(1).ranks[0];
   record.result.max_delta = std::numeric_limits<double>::quiet_NaN();
-  record.rulings = {
-      {.code = judged::kLostObject, .text = "gone", .key = "w", .phase = "load", .step = 3}};
+  record.findings = {{.code = judged::kLostObject,
+                      .key = "w",
+                      .text = "gone",
+                      .rank = GlobalRank{1},
+                      .step = 3,
+                      .phase = "load"}};
   record.phase = "save";
   record.trajectory = {{.step = 4,
                         .loss = 1.5,
@@ -687,9 +692,11 @@ TEST(Verdict, a_record_survives_its_file) {
   EXPECT_EQ(to_json(read), text);
   EXPECT_EQ(read.trajectory[0].uninterrupted_loss_scale, 4);
   EXPECT_EQ(read.phase, "save");
-  EXPECT_EQ(read.rulings[0].key, "w");
-  EXPECT_EQ(read.rulings[0].phase, "load");
-  EXPECT_EQ(read.rulings[0].step, 3);
+  EXPECT_EQ(read.findings[0].key, "w");
+  EXPECT_EQ(read.findings[0].text, "gone");
+  EXPECT_EQ(read.findings[0].rank, GlobalRank{1});
+  EXPECT_EQ(read.findings[0].phase, "load");
+  EXPECT_EQ(read.findings[0].step, 3);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <set>
 #include <string>
@@ -40,6 +41,16 @@ void put_rerun_state(Store& store, sim::RerunState state) {
   write_durably(store, kNewest + "/common.pt", write_bytes_item(common));
 }
 
+/// Removes the first tensor of the optimizer from what the newest checkpoint says that it holds.
+void forget_a_slot(Store& store) {
+  Metadata metadata = Checkpoint::open(store, kNewest).metadata();
+  auto& tensors = metadata.catalog.tensors;
+  tensors.erase(std::find_if(tensors.begin(), tensors.end(), [](const auto& tensor) {
+    return tensor.key.starts_with("optimizer.");
+  }));
+  write_durably(store, kNewest + "/" + std::string(kMetadataFile), write_metadata(metadata));
+}
+
 /// Flips a bit in each of 400 bytes. With a single byte, the flip might hit one that no check
 /// covers.
 void spoil(Store& store, const std::string& directory) {
@@ -73,9 +84,9 @@ void pass_over_newest(Store& store, Past& past) {
   past.saves[3].parent_step = 2;
 }
 
-std::set<std::string> codes_of(const Rulings& rulings) {
+std::set<std::string> codes_of(const Findings& findings) {
   std::set<std::string> codes;
-  for (const auto& ruling : rulings) codes.emplace(name_of(ruling.code));
+  for (const auto& finding : findings) codes.emplace(name_of(finding.code));
   return codes;
 }
 
@@ -231,6 +242,9 @@ TEST(StoreJudge, a_table_of_what_can_be_wrong_after_three_saves__tp2) {
          write_durably(store, kNewest + "/notes.txt", as_bytes("of a user"));
        },
        {}},
+      {"the newest lacks a tensor of the optimizer",
+       [](auto& store, auto&, auto&) { forget_a_slot(store); },
+       {"KEYSET_ASYMMETRY"}},
       {"nothing was ever saved", [](auto&, auto&, auto& past) { past.saves.clear(); }, {}},
       {"a rerun waits",
        [](auto& store, auto&, auto&) { put_rerun_state(store, sim::RerunState::kNotRunningYet); },
@@ -247,12 +261,12 @@ TEST(StoreJudge, a_table_of_what_can_be_wrong_after_three_saves__tp2) {
     test::Rig rig(test::scenario_of({{"tp2", saves}, {"tp2", {}}}));
     auto life = rig.run(0);
     rig.end(0, life);
-    EXPECT_TRUE(life.rulings.empty()) << life.rulings.front().text;
+    EXPECT_TRUE(life.findings.empty()) << life.findings.front().text;
     CheckpointPlan plan;
     Past past = rig.past();
     row.change(rig.store(), plan, past);
-    const Rulings rulings = judge_store(rig.store(), plan, past);
-    EXPECT_EQ(codes_of(rulings), row.codes) << row.what;
+    const Findings findings = judge_store(rig.store(), plan, past);
+    EXPECT_EQ(codes_of(findings), row.codes) << row.what;
   }
 }
 

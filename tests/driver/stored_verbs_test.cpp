@@ -78,8 +78,8 @@ TEST(StoredVerbs, that_break_a_check_of_ours_fail_the_run) {
     return source;
   };
   rig.end(0, life, policies);
-  ASSERT_EQ(life.rulings.size(), 1U);
-  EXPECT_EQ(life.rulings[0].code, Code::kInternal);
+  ASSERT_EQ(life.findings.size(), 1U);
+  EXPECT_EQ(life.findings[0].code, Code::kInternal);
 }
 
 TEST(StoredVerbs, ask_the_decisions_that_mutants_replace) {

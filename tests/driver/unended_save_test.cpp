@@ -24,10 +24,10 @@ LifeRecord life(Ending ending, bool stands, std::optional<Code> code) {
 }
 
 TEST(UnendedSave, is_missing_where_the_job_returned_and_nowhere_else) {
-  const Rulings rulings = judge_life(life(Ending::kReturned, false, std::nullopt));
-  ASSERT_EQ(rulings.size(), 1U);
-  EXPECT_EQ(rulings[0].code, judged::kCommitMissing);
-  EXPECT_NE(rulings[0].message.find("step 3"), std::string::npos);
+  const Findings findings = judge_life(life(Ending::kReturned, false, std::nullopt));
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].code, judged::kCommitMissing);
+  EXPECT_NE(findings[0].text.find("step 3"), std::string::npos);
   EXPECT_TRUE(judge_life(life(Ending::kReturned, true, std::nullopt)).empty());
   EXPECT_TRUE(judge_life(life(Ending::kReturned, false, Code::kIo)).empty());
   for (const Ending ending : {Ending::kFailed, Ending::kLost, Ending::kHung}) {

@@ -67,10 +67,10 @@ Case good_case() {
 
 TEST(Verdict, a_step_out_of_order_is_the_cause_and_its_harm_a_consequence) {
   Case one = good_case();
-  one.survivor().rulings = {{judged::kProtocol, "rank 0: a step out of order"}};
-  one.lives[0].rulings = {
+  one.survivor().findings = {{.code = judged::kProtocol, .text = "rank 0: a step out of order"}};
+  one.lives[0].findings = {
       {.code = Code::kTrackerDangling, .text = "no such step", .phase = "store"}};
-  one.lives[1].ranks[1].rulings = {{judged::kBitMismatch, "BIT_MISMATCH: an element differs"}};
+  one.lives[1].ranks[1].findings = {{.code = judged::kBitMismatch, .text = "an element differs"}};
   const auto result = judge(one.scenario, one.lives);
   EXPECT_EQ(result.code, "PROTOCOL");
   EXPECT_NE(result.reason.find("also BIT_MISMATCH x 1, TRACKER_DANGLING x 1"), std::string::npos)
@@ -325,19 +325,18 @@ TEST(Verdict, the_exit_code_of_a_life_is_the_jobs_own) {
 
 TEST(Verdict, what_is_left_in_the_store_counts) {
   Case one = good_case();
-  one.lives[0].rulings = {{Code::kTrackerDangling, "TRACKER_DANGLING: it does not exist"}};
+  one.lives[0].findings = {{.code = Code::kTrackerDangling, .text = "it does not exist"}};
   EXPECT_EQ(judge(one.scenario, one.lives).code, "TRACKER_DANGLING");
 }
 
 TEST(Verdict, among_findings_equally_near_the_cause_the_earliest_is_told) {
   Case one = good_case();
   const auto found = [](std::int64_t step) {
-    return RulingText{.code = judged::kBitMismatch,
-                      .text = "BIT_MISMATCH: at step " + std::to_string(step),
-                      .step = step};
+    return Finding{
+        .code = judged::kBitMismatch, .text = "at step " + std::to_string(step), .step = step};
   };
-  one.lives[1].ranks[0].rulings = {found(3)};
-  one.lives[1].ranks[1].rulings = {found(1), found(2)};
+  one.lives[1].ranks[0].findings = {found(3)};
+  one.lives[1].ranks[1].findings = {found(1), found(2)};
   EXPECT_EQ(judge(one.scenario, one.lives).reason.substr(0, 17), "rank 1: at step 1")
       << judge(one.scenario, one.lives).reason;
 }
@@ -345,7 +344,7 @@ TEST(Verdict, among_findings_equally_near_the_cause_the_earliest_is_told) {
 TEST(Verdict, ranks_resuming_from_different_checkpoints_are_the_cause) {
   Case one = good_case();
   for (auto& rank : one.lives[1].ranks) {
-    rank.rulings = {{judged::kStaleBytes, "STALE_BYTES: an old one was loaded"}};
+    rank.findings = {{.code = judged::kStaleBytes, .text = "an old one was loaded"}};
     rank.loads = {{.step = rank.result.rank + 1, .requested = {"w"}, .stored = {"w"}}};
   }
   EXPECT_EQ(judge(one.scenario, one.lives).code, "MIXED_GENERATION");

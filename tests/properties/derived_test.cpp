@@ -51,9 +51,9 @@ class Derived : public testing::Test {
     fill_weight(rank_.add("w", DType::kBFloat16, kShape, {Box::whole(kShape)}));
     fill_master(rank_.add(kMaster, DType::kFloat32, kShape, {{{2, 0}, {2, 6}}}));
     fill_master(elsewhere_.add(kMaster, DType::kFloat32, kShape, {Box::whole(kShape)}));
-    Rulings rulings;
+    judged::Findings findings;
     const RankState all[] = {elsewhere_.view()};
-    whole_ = assemble(all, rulings);
+    whole_ = assemble(all, findings);
   }
   TensorLeaf& weight() { return rank_.state.tensors[0]; }
   TensorLeaf& master() { return rank_.state.tensors[1]; }
@@ -66,27 +66,27 @@ class Derived : public testing::Test {
 TEST_F(Derived, counts_the_weights_that_have_a_master_here_or_anywhere) {
   EXPECT_EQ(judge_derived(rank_.view()).elements, 12U);
   EXPECT_EQ(judge_derived(rank_.view(), whole_).elements, 24U);
-  EXPECT_TRUE(judge_derived(rank_.view()).rulings.empty());
-  EXPECT_TRUE(judge_derived(rank_.view(), whole_).rulings.empty());
+  EXPECT_TRUE(judge_derived(rank_.view()).findings.empty());
+  EXPECT_TRUE(judge_derived(rank_.view(), whole_).findings.empty());
 }
 
 TEST_F(Derived, a_stale_weight_names_rank_key_index_and_both_values) {
   put(weight(), {3, 1}, cut(2.5F));
   const auto evidence = judge_derived(rank_.view());
-  ASSERT_EQ(evidence.rulings.size(), 1U);
-  const Ruling& ruling = evidence.rulings[0];
-  EXPECT_EQ(ruling.code, passed_on::kStaleDerived);
-  EXPECT_EQ(ruling.key, "w");
-  EXPECT_EQ(ruling.rank, GlobalRank{3});
-  EXPECT_EQ(ruling.message,
+  ASSERT_EQ(evidence.findings.size(), 1U);
+  const judged::Finding& finding = evidence.findings[0];
+  EXPECT_EQ(finding.code, passed_on::kStaleDerived);
+  EXPECT_EQ(finding.key, "w");
+  EXPECT_EQ(finding.rank, GlobalRank{3});
+  EXPECT_EQ(finding.text,
             "the weight at [3, 1] is 2.5 (0x4020); this rank's fp32 master is 20 (0x41a00000), "
             "which gives 20 (0x41a0)");
 }
 
 TEST_F(Derived, a_weight_with_its_master_elsewhere_is_judged_by_the_job) {
   put(weight(), {0, 5}, cut(2.5F));
-  EXPECT_TRUE(judge_derived(rank_.view()).rulings.empty());
-  ASSERT_EQ(judge_derived(rank_.view(), whole_).rulings.size(), 1U);
+  EXPECT_TRUE(judge_derived(rank_.view()).findings.empty());
+  ASSERT_EQ(judge_derived(rank_.view(), whole_).findings.size(), 1U);
 }
 
 TEST_F(Derived, a_table_of_roundings) {
@@ -103,9 +103,9 @@ TEST_F(Derived, a_table_of_roundings) {
   for (const Row& row : rows) {
     put(master(), {2, 2}, row.master);
     put(weight(), {2, 2}, row.weight);
-    EXPECT_TRUE(judge_derived(rank_.view()).rulings.empty()) << row.what;
+    EXPECT_TRUE(judge_derived(rank_.view()).findings.empty()) << row.what;
     put(weight(), {2, 2}, static_cast<std::uint16_t>(row.weight ^ 1U));
-    EXPECT_EQ(judge_derived(rank_.view()).rulings.size(), 1U) << row.what;
+    EXPECT_EQ(judge_derived(rank_.view()).findings.size(), 1U) << row.what;
   }
 }
 
@@ -113,9 +113,9 @@ TEST_F(Derived, an_fp32_weight_is_its_master) {
   OneRank rank(0);
   fill_master(rank.add("w", DType::kFloat32, kShape, {Box::whole(kShape)}));
   EXPECT_EQ(judge_derived(rank.view(), whole_).elements, 24U);
-  EXPECT_TRUE(judge_derived(rank.view(), whole_).rulings.empty());
+  EXPECT_TRUE(judge_derived(rank.view(), whole_).findings.empty());
   put(rank.state.tensors[0], {0, 0}, -1.0F);
-  EXPECT_EQ(judge_derived(rank.view(), whole_).rulings.size(), 1U);
+  EXPECT_EQ(judge_derived(rank.view(), whole_).findings.size(), 1U);
 }
 
 }  // namespace

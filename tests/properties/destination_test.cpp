@@ -30,7 +30,7 @@ TEST(Destination, old_bits_and_poison_are_allowed_after_a_refusal_and_counted) {
   const Destination before(memory.state());
   std::fill(memory.second.begin(), memory.second.end(), kLoadPoison);
   const RefusalEvidence evidence = before.refused(GlobalRank{1}, memory.state());
-  EXPECT_TRUE(evidence.rulings.empty());
+  EXPECT_TRUE(evidence.findings.empty());
   EXPECT_EQ(evidence.tensors, 2U);
   EXPECT_EQ(evidence.elements, 16U);
 }
@@ -41,13 +41,13 @@ TEST(Destination, half_of_what_was_read_is_neither) {
   std::fill(memory.second.begin(), memory.second.begin() + 16, kLoadPoison);
   memory.first.back() = std::byte{0};
   const RefusalEvidence evidence = before.refused(GlobalRank{1}, memory.state());
-  ASSERT_EQ(evidence.rulings.size(), 2U);
-  for (const auto& ruling : evidence.rulings) {
-    EXPECT_EQ(ruling.code, judged::kBitMismatch);
-    EXPECT_EQ(ruling.rank, GlobalRank{1});
+  ASSERT_EQ(evidence.findings.size(), 2U);
+  for (const auto& finding : evidence.findings) {
+    EXPECT_EQ(finding.code, judged::kBitMismatch);
+    EXPECT_EQ(finding.rank, GlobalRank{1});
   }
-  EXPECT_EQ(evidence.rulings[0].key, "first");
-  EXPECT_EQ(evidence.rulings[1].key, "second");
+  EXPECT_EQ(evidence.findings[0].key, "first");
+  EXPECT_EQ(evidence.findings[1].key, "second");
 }
 
 }  // namespace

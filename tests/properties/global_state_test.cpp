@@ -15,9 +15,9 @@ const Dims kShape{4, 3};
 const Box kTop{{0, 0}, {2, 3}};
 const Box kBottom{{2, 0}, {2, 3}};
 
-std::vector<RulingCode> defects(const Rulings& rulings) {
+std::vector<RulingCode> defects(const judged::Findings& findings) {
   std::vector<RulingCode> all;
-  for (const auto& ruling : rulings) all.push_back(ruling.code);
+  for (const auto& finding : findings) all.push_back(finding.code);
   return all;
 }
 
@@ -28,10 +28,10 @@ TEST(Assemble, puts_pieces_where_they_belong_and_knows_whose_they_are) {
   OneRank high(1);
   fill(low.add("w", DType::kFloat32, kShape, {kBottom}));
   fill(high.add("w", DType::kFloat32, kShape, {kTop}));
-  Rulings rulings;
+  judged::Findings findings;
   const RankState ranks[] = {low.view(), high.view()};
-  const GlobalState state = assemble(ranks, rulings);
-  EXPECT_TRUE(rulings.empty());
+  const GlobalState state = assemble(ranks, findings);
+  EXPECT_TRUE(findings.empty());
   const GlobalTensor* tensor = state.tensor("w");
   ASSERT_NE(tensor, nullptr);
   const std::byte* expected = whole.state.tensors[0].data;
@@ -46,7 +46,7 @@ TEST(Assemble, puts_pieces_where_they_belong_and_knows_whose_they_are) {
   EXPECT_TRUE(std::equal(taken.begin() + 4, taken.end(), expected + 7 * 4));
 }
 
-/// A test case: a change to the state of the second of two ranks, and the ruling expected from it.
+/// A test case: a change to the state of the second of two ranks, and the finding expected from it.
 struct Row {
   const char* what;
   void (*spoil)(OneRank& second);
@@ -84,27 +84,27 @@ TEST(Assemble, rules_on_ranks_that_disagree) {
       rank->state.common = Dict{{"step", 5}};
     }
     const RankState ranks[] = {first.view(), second.view()};
-    Rulings none;
+    judged::Findings none;
     (void)assemble(ranks, none);
     EXPECT_TRUE(none.empty()) << row.what;
 
     row.spoil(second);
-    Rulings rulings;
-    (void)assemble(ranks, rulings);
-    ASSERT_EQ(defects(rulings), std::vector{row.code}) << row.what;
-    EXPECT_NE(rulings[0].message.find(row.says), std::string::npos) << rulings[0];
-    EXPECT_EQ(rulings[0].rank, GlobalRank{1}) << row.what;
+    judged::Findings findings;
+    (void)assemble(ranks, findings);
+    ASSERT_EQ(defects(findings), std::vector{row.code}) << row.what;
+    EXPECT_NE(findings[0].text.find(row.says), std::string::npos) << findings[0];
+    EXPECT_EQ(findings[0].rank, GlobalRank{1}) << row.what;
   }
 }
 
 TEST(Assemble, names_the_first_element_that_nobody_holds) {
   OneRank rank(0);
   fill(rank.add("w", DType::kFloat32, kShape, {kTop, Box{{2, 1}, {2, 2}}}));
-  Rulings rulings;
+  judged::Findings findings;
   const RankState ranks[] = {rank.view()};
-  (void)assemble(ranks, rulings);
-  ASSERT_EQ(defects(rulings), std::vector<RulingCode>{Code::kCoverageGap});
-  EXPECT_NE(rulings[0].message.find("[2, 0]"), std::string::npos) << rulings[0];
+  (void)assemble(ranks, findings);
+  ASSERT_EQ(defects(findings), std::vector<RulingCode>{Code::kCoverageGap});
+  EXPECT_NE(findings[0].text.find("[2, 0]"), std::string::npos) << findings[0];
 }
 
 TEST(Assemble, minus_zero_and_zero_are_not_the_same_replica) {
@@ -112,10 +112,10 @@ TEST(Assemble, minus_zero_and_zero_are_not_the_same_replica) {
   OneRank second(1);
   test::put(first.add("w", DType::kFloat32, {1}, {Box::whole({1})}), {0}, 0.0F);
   test::put(second.add("w", DType::kFloat32, {1}, {Box::whole({1})}), {0}, -0.0F);
-  Rulings rulings;
+  judged::Findings findings;
   const RankState ranks[] = {first.view(), second.view()};
-  (void)assemble(ranks, rulings);
-  EXPECT_EQ(defects(rulings), std::vector{judged::kReplicaMismatch});
+  (void)assemble(ranks, findings);
+  EXPECT_EQ(defects(findings), std::vector{judged::kReplicaMismatch});
 }
 
 }  // namespace

@@ -35,34 +35,34 @@ TEST(Inventory, each_way_in_which_a_key_can_be_lacking) {
   // saved one, bit 2 the requested one.
   for (int lacking = 1; lacking < 7; ++lacking) {
     const auto side = [&](int bit) -> const Inventory& { return lacking & bit ? without : with; };
-    const auto rulings = judge_inventory(side(1), side(2), side(4), {});
-    ASSERT_EQ(rulings.size(), 1U) << lacking;
-    EXPECT_EQ(rulings[0].code, judged::kKeysetAsymmetry);
-    EXPECT_EQ(rulings[0].key, "k");
+    const auto findings = judge_inventory(side(1), side(2), side(4), {});
+    ASSERT_EQ(findings.size(), 1U) << lacking;
+    EXPECT_EQ(findings[0].code, judged::kKeysetAsymmetry);
+    EXPECT_EQ(findings[0].key, "k");
     const auto says = [&](const char* words) {
-      return rulings[0].message.find(words) != std::string::npos;
+      return findings[0].text.find(words) != std::string::npos;
     };
-    EXPECT_EQ(says("does not have the key"), (lacking & 1) != 0) << rulings[0];
-    EXPECT_EQ(says("not saved"), (lacking & 2) != 0) << rulings[0];
-    EXPECT_EQ(says("not requested"), (lacking & 4) != 0) << rulings[0];
+    EXPECT_EQ(says("does not have the key"), (lacking & 1) != 0) << findings[0];
+    EXPECT_EQ(says("not saved"), (lacking & 2) != 0) << findings[0];
+    EXPECT_EQ(says("not requested"), (lacking & 4) != 0) << findings[0];
   }
 }
 
 TEST(Inventory, an_excused_key_covers_itself_and_the_objects_of_that_key) {
   const Inventory live = {"rng/shard_0_2", "rng/shard_1_2", "rng2/shard_0_1", "w"};
   const std::vector<std::string> excused = {"rng", "w"};
-  const auto rulings = judge_inventory(live, {}, live, excused);
-  ASSERT_EQ(rulings.size(), 1U);
-  EXPECT_EQ(rulings[0].key, "rng2/shard_0_1");
+  const auto findings = judge_inventory(live, {}, live, excused);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].key, "rng2/shard_0_1");
 }
 
 TEST(Inventory, what_the_common_state_does_not_save_is_lost) {
   const Value live = Dict{{"step", 5}, {"sched", Dict{{"lr", 0.5}, {"wd", 0.1}}}};
   const Value saved = Dict{{"sched", Dict{{"lr", 0.25}}}, {"step", 4}, {"more", 1}};
-  const auto rulings = judge_common_inventory(live, saved);
-  ASSERT_EQ(rulings.size(), 1U);
-  EXPECT_EQ(rulings[0].code, judged::kLostObject);
-  EXPECT_EQ(rulings[0].key, "common['sched']['wd']");
+  const auto findings = judge_common_inventory(live, saved);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].code, judged::kLostObject);
+  EXPECT_EQ(findings[0].key, "common['sched']['wd']");
 }
 
 }  // namespace

@@ -21,9 +21,9 @@ const Dims kShape{4, 6};
 const Box kTop{{0, 0}, {2, 6}};
 const Box kBottom{{2, 0}, {2, 6}};
 
-std::string print(const Rulings& rulings) {
+std::string print(const judged::Findings& findings) {
   std::ostringstream text;
-  for (const auto& ruling : rulings) text << ruling << '\n';
+  for (const auto& finding : findings) text << finding << '\n';
   return text.str();
 }
 
@@ -43,7 +43,7 @@ class ReplicaAudit : public testing::Test {
   }
 
   OneRank& rank(std::size_t r) { return *ranks_[r]; }
-  Rulings judged(Pages which = Pages::kAll, std::vector<Undefined> undefined = {}) {
+  judged::Findings judged(Pages which = Pages::kAll, std::vector<Undefined> undefined = {}) {
     std::vector<AuditPage> pages;
     for (std::size_t r = 0; r < ranks_.size(); ++r) {
       pages.push_back(
@@ -53,12 +53,12 @@ class ReplicaAudit : public testing::Test {
   }
   void expect_only(RulingCode code, const std::string& key, std::int32_t rank,
                    const std::string& says) {
-    const Rulings rulings = judged();
-    ASSERT_EQ(rulings.size(), 1U) << print(rulings);
-    EXPECT_EQ(rulings[0].code, code) << rulings[0];
-    EXPECT_EQ(rulings[0].key, key);
-    EXPECT_EQ(rulings[0].rank, GlobalRank{rank});
-    EXPECT_NE(rulings[0].message.find(says), std::string::npos) << rulings[0];
+    const judged::Findings findings = judged();
+    ASSERT_EQ(findings.size(), 1U) << print(findings);
+    EXPECT_EQ(findings[0].code, code) << findings[0];
+    EXPECT_EQ(findings[0].key, key);
+    EXPECT_EQ(findings[0].rank, GlobalRank{rank});
+    EXPECT_NE(findings[0].text.find(says), std::string::npos) << findings[0];
   }
 
   std::vector<std::unique_ptr<OneRank>> ranks_;
@@ -74,7 +74,7 @@ TEST_F(ReplicaAudit, a_different_element_names_both_ranks_the_box_and_the_place)
     expect_only(judged::kFalseReplica, "fc1", 3, "rank 1 and rank 3 hand [2:4, 0:6] to the save");
     fill(rank(3).state.tensors[0]);
   }
-  // The 12 elements of rank 3 are compared in blocks of 2, so the ruling names a block instead of
+  // The 12 elements of rank 3 are compared in blocks of 2, so the finding names a block instead of
   // an element.
   put(rank(3).state.tensors[0], {3, 1}, 7.0F);
   expect_only(judged::kFalseReplica, "fc1", 3, "among the 2 elements from [3, 0] to [3, 1]");

@@ -33,12 +33,12 @@ TEST(RulingCode, judged_codes_are_printed_as_they_are_spelled) {
 
 TEST(RulingCode, is_also_any_code_of_an_error) {
   for (const Code code : {Code::kUsage, Code::kInternal, passed_on::kHang}) {
-    const RulingCode ruling = code;
-    EXPECT_EQ(ruling, code);
-    EXPECT_EQ(name_of(ruling), name_of(code));
-    EXPECT_EQ(ruling_code_named(name_of(code)), ruling);
+    const RulingCode finding = code;
+    EXPECT_EQ(finding, code);
+    EXPECT_EQ(name_of(finding), name_of(code));
+    EXPECT_EQ(ruling_code_named(name_of(code)), finding);
     std::ostringstream text;
-    text << ruling;
+    text << finding;
     EXPECT_EQ(text.str(), name_of(code));
   }
   EXPECT_NE(judged::kBitMismatch, Code::kInternal);

@@ -39,11 +39,11 @@ Keys stored(Form form, const Keys& weights) {
   return keys;
 }
 
-Keys keys_of(const Rulings& rulings) {
+Keys keys_of(const judged::Findings& findings) {
   Keys keys;
-  for (const Ruling& ruling : rulings) {
-    EXPECT_EQ(ruling.code, judged::kKeysetAsymmetry);
-    keys.push_back(ruling.key);
+  for (const judged::Finding& finding : findings) {
+    EXPECT_EQ(finding.code, judged::kKeysetAsymmetry);
+    keys.push_back(finding.key);
   }
   return keys;
 }

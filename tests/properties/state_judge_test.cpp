@@ -23,7 +23,7 @@ const Box kBottom{{2, 0}, {2, 6}};
 
 /// True if something was compared and nothing differed.
 bool holds(const StateEvidence& evidence) {
-  return evidence.compared.elements > 0 && evidence.compared.same() && evidence.rulings.empty();
+  return evidence.compared.elements > 0 && evidence.compared.same() && evidence.findings.empty();
 }
 
 /// Two tensors of the same shape. Before the save, rank 0 has the upper half of each tensor and
@@ -39,10 +39,10 @@ class StateJudge : public testing::Test {
     }
     saver_[0].state.objects.push_back({"rng", {2}, {0}, 0, Value(List{1, 2})});
     saver_[1].state.objects.push_back({"rng", {2}, {1}, 0, Value(List{3, 4})});
-    Rulings rulings;
+    judged::Findings findings;
     const RankState ranks[] = {saver_[0].view(), saver_[1].view()};
-    saved_ = assemble(ranks, rulings);
-    EXPECT_TRUE(rulings.empty());
+    saved_ = assemble(ranks, findings);
+    EXPECT_TRUE(findings.empty());
 
     fill(loaded_.add("fc1", DType::kFloat32, kShape, {kTop}));
     fill(loaded_.add("fc2", DType::kFloat32, kShape, {kTop}));
@@ -54,17 +54,17 @@ class StateJudge : public testing::Test {
   StateEvidence judged(const JudgeOptions& options = {}) {
     return judge_state(saved_, loaded_.view(), options);
   }
-  /// Returns the ruling; requires that there is only one.
-  Ruling only_ruling() {
+  /// Returns the finding; requires that there is only one.
+  judged::Finding only_finding() {
     const auto evidence = judged();
-    EXPECT_EQ(evidence.rulings.size(), 1U);
+    EXPECT_EQ(evidence.findings.size(), 1U);
     EXPECT_FALSE(holds(evidence));
-    return evidence.rulings.empty() ? Ruling{} : evidence.rulings.front();
+    return evidence.findings.empty() ? judged::Finding{} : evidence.findings.front();
   }
   void expect_first(RulingCode code, const Dims& index, const std::string& comes_from) {
     const auto evidence = judged();
-    ASSERT_EQ(evidence.rulings.size(), 1U) << comes_from;
-    EXPECT_EQ(evidence.rulings[0].code, code) << evidence.rulings[0];
+    ASSERT_EQ(evidence.findings.size(), 1U) << comes_from;
+    EXPECT_EQ(evidence.findings[0].code, code) << evidence.findings[0];
     ASSERT_TRUE(evidence.first);
     EXPECT_EQ(evidence.first->index, index);
     EXPECT_EQ(evidence.first->rank, GlobalRank{0});
@@ -120,7 +120,7 @@ TEST_F(StateJudge, the_holders_are_those_of_the_given_saving_layout) {
   };
   const auto evidence = judged(options);
   ASSERT_TRUE(evidence.first);
-  EXPECT_EQ(evidence.rulings.at(0).code, judged::kPermutedShards);
+  EXPECT_EQ(evidence.findings.at(0).code, judged::kPermutedShards);
   EXPECT_EQ(evidence.first->comes_from,
             "fc1[2, 0], which is rank 5's; rank 5's shard is in the place of rank 4's");
 }
@@ -136,12 +136,12 @@ TEST_F(StateJudge, swapped_halves_of_a_fused_tensor_are_permuted_components) {
   TensorLeaf& held = loaded.add("fc1", DType::kFloat32, shape, gate_and_up);
   fill(held);
   std::swap_ranges(held.data, held.data + 6 * sizeof(float), held.data + 6 * sizeof(float));
-  Rulings rulings;
+  judged::Findings findings;
   const RankState ranks[] = {saver.view()};
-  saved_ = assemble(ranks, rulings);
+  saved_ = assemble(ranks, findings);
   const auto evidence = judge_state(saved_, loaded.view());
-  ASSERT_EQ(evidence.rulings.size(), 1U);
-  EXPECT_EQ(evidence.rulings[0].code, judged::kPermutedComponents) << evidence.rulings[0];
+  ASSERT_EQ(evidence.findings.size(), 1U);
+  EXPECT_EQ(evidence.findings[0].code, judged::kPermutedComponents) << evidence.findings[0];
   EXPECT_NE(evidence.first->comes_from.find("fc1[4, 0]"), std::string::npos);
 }
 
@@ -150,21 +150,21 @@ TEST_F(StateJudge, an_element_of_another_step_says_of_which) {
   fill(before.add("fc1", DType::kFloat32, kShape, {Box::whole(kShape)}));
   for (std::int64_t i = 0; i < 6; ++i)
     put(before.state.tensors[0], {1, i}, 0.5F + 0.1F * static_cast<float>(i));
-  Rulings rulings;
+  judged::Findings findings;
   const RankState ranks[] = {before.view()};
-  const auto earlier = std::make_shared<const GlobalState>(assemble(ranks, rulings));
+  const auto earlier = std::make_shared<const GlobalState>(assemble(ranks, findings));
   JudgeOptions options;
   options.suspects.others = [&earlier] {
     return std::vector<OtherState>{{"of step 2", earlier}, {"of step 3", earlier}};
   };
   for (std::int64_t i = 0; i < 3; ++i) put(leaf(0), {1, i}, 0.5F + 0.1F * static_cast<float>(i));
   auto evidence = judged(options);
-  EXPECT_EQ(evidence.rulings.at(0).code, judged::kStaleBytes);
+  EXPECT_EQ(evidence.findings.at(0).code, judged::kStaleBytes);
   EXPECT_EQ(evidence.first->comes_from, "its own place of step 2, or of step 3");
   fill(leaf(0));
   put(leaf(0), {1, 2}, 0.5F + 0.1F * 2);  // the only wrong element; equals its value of step 2
   evidence = judged(options);
-  EXPECT_EQ(evidence.rulings.at(0).code, judged::kStaleBytes);
+  EXPECT_EQ(evidence.findings.at(0).code, judged::kStaleBytes);
 }
 
 TEST_F(StateJudge, one_narrow_element_of_another_step_may_be_chance) {
@@ -178,15 +178,15 @@ TEST_F(StateJudge, one_narrow_element_of_another_step_may_be_chance) {
   constexpr std::uint16_t kOld = 0x4321;
   put(before.state.tensors[0], {1, 2}, kOld);
   put(loaded_.state.tensors[2], {1, 2}, kOld);
-  Rulings rulings;
+  judged::Findings findings;
   const RankState earlier_ranks[] = {before.view()};
-  const auto earlier = std::make_shared<const GlobalState>(assemble(earlier_ranks, rulings));
+  const auto earlier = std::make_shared<const GlobalState>(assemble(earlier_ranks, findings));
   const RankState ranks[] = {saver_[0].view(), saver_[1].view()};
-  saved_ = assemble(ranks, rulings);
+  saved_ = assemble(ranks, findings);
   JudgeOptions options;
   options.suspects.others = [&earlier] { return std::vector<OtherState>{{"of step 2", earlier}}; };
   const auto evidence = judged(options);
-  EXPECT_EQ(evidence.rulings.at(0).code, judged::kBitMismatch);
+  EXPECT_EQ(evidence.findings.at(0).code, judged::kBitMismatch);
   EXPECT_EQ(evidence.first->comes_from,
             "perhaps its own place of step 2; too few elements differ to tell");
 }
@@ -200,7 +200,7 @@ TEST_F(StateJudge, one_wrong_element_among_right_ones_is_found_by_itself) {
 
 TEST_F(StateJudge, a_part_of_the_model_may_lack_tensors_and_lists_them) {
   loaded_.state.tensors.pop_back();
-  EXPECT_EQ(only_ruling().code, judged::kKeysetAsymmetry);
+  EXPECT_EQ(only_finding().code, judged::kKeysetAsymmetry);
   const auto evidence = judged({.expected = ExpectedTensors::kItsPart});
   EXPECT_TRUE(holds(evidence));
   EXPECT_EQ(evidence.absent, std::vector<std::string>{"fc2"});
@@ -228,9 +228,9 @@ TEST_F(StateJudge, one_narrow_element_of_another_place_may_be_chance) {
     put(rank->state.tensors.back(), {3, 5}, kOnce);
   }
   put(loaded_.state.tensors[2], {1, 2}, kOnce);
-  Rulings rulings;
+  judged::Findings findings;
   const RankState ranks[] = {saver_[0].view(), saver_[1].view()};
-  saved_ = assemble(ranks, rulings);
+  saved_ = assemble(ranks, findings);
   expect_first(judged::kBitMismatch, {1, 2},
                "perhaps low[3, 5], which is rank 0's; too few elements differ to tell");
 }
@@ -246,23 +246,23 @@ TEST_F(StateJudge, a_value_that_nobody_saved_is_a_bit_mismatch) {
 TEST_F(StateJudge, minus_zero_for_zero_differs_although_no_delta_shows_it) {
   put(saver_[0].state.tensors[0], {0, 5}, 0.0F);
   put(leaf(0), {0, 5}, -0.0F);
-  Rulings rulings;
+  judged::Findings findings;
   const RankState ranks[] = {saver_[0].view(), saver_[1].view()};
-  saved_ = assemble(ranks, rulings);
+  saved_ = assemble(ranks, findings);
   const auto evidence = judged();
   EXPECT_EQ(evidence.compared.bit_mismatches, 1U);
   EXPECT_EQ(evidence.compared.max_delta, 0);
   EXPECT_FALSE(holds(evidence));
-  EXPECT_EQ(evidence.rulings.at(0).code, judged::kBitMismatch);
+  EXPECT_EQ(evidence.findings.at(0).code, judged::kBitMismatch);
 }
 
 TEST_F(StateJudge, the_same_nan_is_equal_and_another_is_not) {
   const float quiet = std::numeric_limits<float>::quiet_NaN();
   put(saver_[0].state.tensors[0], {1, 1}, quiet);
   put(leaf(0), {1, 1}, quiet);
-  Rulings rulings;
+  judged::Findings findings;
   const RankState ranks[] = {saver_[0].view(), saver_[1].view()};
-  saved_ = assemble(ranks, rulings);
+  saved_ = assemble(ranks, findings);
   EXPECT_TRUE(holds(judged()));
   put(leaf(0), {1, 1}, -quiet);
   EXPECT_EQ(judged().compared.bit_mismatches, 1U);
@@ -279,13 +279,13 @@ TEST_F(StateJudge, a_value_of_many_places_is_called_ambiguous) {
   TensorLeaf& to = loaded.add("mask", DType::kBool, {8}, {Box::whole({8})});
   for (const std::int64_t i : {1, 3, 5, 7}) put(from, {i}, true);
   for (const std::int64_t i : {1, 3, 5, 6, 7}) put(to, {i}, true);
-  Rulings rulings;
+  judged::Findings findings;
   const RankState ranks[] = {saver.view()};
-  saved_ = assemble(ranks, rulings);
+  saved_ = assemble(ranks, findings);
   const auto evidence = judge_state(saved_, loaded.view());
   ASSERT_TRUE(evidence.first);
   EXPECT_EQ(evidence.first->index, (Dims{6}));
-  EXPECT_EQ(evidence.rulings.at(0).code, judged::kBitMismatch);
+  EXPECT_EQ(evidence.findings.at(0).code, judged::kBitMismatch);
 }
 
 TEST_F(StateJudge, at_most_one_ruling_a_leaf_and_the_first_of_all_is_kept) {
@@ -295,43 +295,43 @@ TEST_F(StateJudge, at_most_one_ruling_a_leaf_and_the_first_of_all_is_kept) {
   std::fill_n(leaf(0).data, 2 * kRow, std::byte{0});
   std::fill_n(leaf(1).data, 2 * kRow, std::byte{0});
   const auto evidence = judged();
-  EXPECT_EQ(evidence.rulings.size(), 2U);
+  EXPECT_EQ(evidence.findings.size(), 2U);
   EXPECT_EQ(evidence.first->key, "fc1");
 }
 
 TEST_F(StateJudge, a_tensor_on_one_side_alone) {
   leaf(1).key = "fc3";
   const auto evidence = judged();
-  ASSERT_EQ(evidence.rulings.size(), 2U);
-  EXPECT_EQ(evidence.rulings[0].code, judged::kKeysetAsymmetry);
-  EXPECT_EQ(evidence.rulings[0].key, "fc3");
-  EXPECT_EQ(evidence.rulings[1].code, judged::kKeysetAsymmetry);
-  EXPECT_EQ(evidence.rulings[1].key, "fc2");
+  ASSERT_EQ(evidence.findings.size(), 2U);
+  EXPECT_EQ(evidence.findings[0].code, judged::kKeysetAsymmetry);
+  EXPECT_EQ(evidence.findings[0].key, "fc3");
+  EXPECT_EQ(evidence.findings[1].code, judged::kKeysetAsymmetry);
+  EXPECT_EQ(evidence.findings[1].key, "fc2");
 }
 
 TEST_F(StateJudge, another_type_or_shape_is_not_compared) {
   leaf(0).dtype = DType::kInt32;
-  EXPECT_EQ(only_ruling().code, Code::kDtypeDrift);
+  EXPECT_EQ(only_finding().code, Code::kDtypeDrift);
   leaf(0).dtype = DType::kFloat32;
   leaf(0).shape = {6, 4};
-  EXPECT_EQ(only_ruling().code, Code::kShapeDrift);
+  EXPECT_EQ(only_finding().code, Code::kShapeDrift);
   EXPECT_EQ(judged().tensors, 1U);
 }
 
 TEST_F(StateJudge, a_lost_or_changed_object_says_where) {
   loaded_.state.objects[0].value = List{1, 3};
-  EXPECT_EQ(only_ruling().code, judged::kLostObject);
-  EXPECT_EQ(only_ruling().key, "rng/shard_0_2[1]");
+  EXPECT_EQ(only_finding().code, judged::kLostObject);
+  EXPECT_EQ(only_finding().key, "rng/shard_0_2[1]");
   EXPECT_TRUE(holds(judged({.skipped_objects = {"rng"}})));
   loaded_.state.objects[0].value = List{1, 2};
   loaded_.state.objects[0].grid = {4};
-  EXPECT_EQ(only_ruling().key, "rng/shard_0_4");
+  EXPECT_EQ(only_finding().key, "rng/shard_0_4");
 }
 
 TEST_F(StateJudge, common_state_is_judged_but_for_what_may_differ) {
   loaded_.state.common = Dict{{"step", 6}, {"lr", 0.5}};
-  EXPECT_EQ(only_ruling().code, judged::kLostObject);
-  EXPECT_EQ(only_ruling().key, "common['step']");
+  EXPECT_EQ(only_finding().code, judged::kLostObject);
+  EXPECT_EQ(only_finding().key, "common['step']");
   const auto rate_alone = [](const Value& common) { return Value(*common.find("lr")); };
   EXPECT_TRUE(holds(judged({.comparable = rate_alone})));
 }

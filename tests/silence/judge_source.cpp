@@ -91,11 +91,11 @@ class Reader {
   Reader(std::string file, std::string text) : text_(std::move(text)), file_(std::move(file)) {}
 
   JudgeSource read(std::set<std::string> helpers) {
-    helpers.insert({"fail", "fail_at", "vacuous"});
+    helpers.insert({"fail", "fail_at", "vacuous", "find", "doubt"});
     std::string names;
     for (const auto& name : helpers) names += (names.empty() ? "" : "|") + name;
     // Not a member of something, nor of a namespace but this one; a list is no code.
-    add_each(std::regex(R"((?:^|[^\w.>:]|driver::)((?:)" + names + R"()\()(?!\{))"), 1);
+    add_each(std::regex(R"((?:^|[^\w.>:]|judged::)((?:)" + names + R"()\()(?!\{))"), 1);
     add_each(std::regex(R"((\{)\s*(?:[\w.> -]+ \? )?)" + kCode), 1);
     add_each(std::regex(R"((\{)\s*\.code = (?!\w+(?:\.|->)code\b))"), 1);
     add_others();

@@ -29,8 +29,9 @@ struct JudgeSource {
 };
 
 /// Reads a source, and the header beside it for the names of its helpers. A statement is a call of
-/// fail(), fail_at(), vacuous() or of a helper that takes a SourceLine, or an object made with a
-/// code. What only passes on the line of another statement is none.
+/// fail(), fail_at(), vacuous(), Finder's find() or doubt(), or of a helper that takes a
+/// SourceLine, or an object made with a code. What only passes on the line of another statement is
+/// none.
 JudgeSource read_judge(const std::string& root, const std::string& file);
 
 /// Returns the sources, below `root`, in which judges may state codes.

@@ -50,7 +50,7 @@ Codes run(const Row& row) {
   const ScenarioRun run =
       run_watched(scenario_in(row.scenario), LaneKind::kSim, {.mutant = std::string(row.mutant)});
   Codes codes(run.codes.begin(), run.codes.end());
-  codes.insert(run.result.code);  // a ruling on all lives together is in the verdict alone
+  codes.insert(run.result.code);  // a finding on all lives together is in the verdict alone
   return codes;
 }
 

@@ -31,8 +31,8 @@ void add_job(OneRank& rank, const Box& box) {
 GlobalState whole_of(const std::vector<const OneRank*>& ranks) {
   std::vector<RankState> states;
   for (const OneRank* rank : ranks) states.push_back(rank->view());
-  Rulings rulings;
-  return assemble(states, rulings);
+  Findings findings;
+  return assemble(states, findings);
 }
 
 /// Two ranks that each saved a half, and a rank that loaded the upper one.
@@ -55,7 +55,7 @@ std::function<Codes()> loaded(Spoil spoil) {
     add_job(job.loaded, kTop);
     spoil(job);
     const GlobalState saved = whole_of({&job.top, &job.bottom});
-    return codes_of(judge_state(saved, job.loaded.view()).rulings);
+    return codes_of(judge_state(saved, job.loaded.view()).findings);
   };
 }
 
@@ -69,7 +69,7 @@ Codes swapped_components() {
       swapped.add("fc1", DType::kFloat32, shape, {{{0, 0}, {2, 3}}, {{4, 0}, {2, 3}}});
   fill(held);
   std::swap_ranges(held.data, held.data + kRow, held.data + kRow);
-  return codes_of(judge_state(whole_of({&saver}), swapped.view()).rulings);
+  return codes_of(judge_state(whole_of({&saver}), swapped.view()).findings);
 }
 
 /// Returns what is said of two ranks that hold the same job, if `spoil` makes the second wrong.
@@ -83,9 +83,9 @@ std::function<Codes()> assembled(void (*spoil)(OneRank& second)) {
     fill(second.add("copy", DType::kFloat32, kShape, {kWhole}));
     spoil(second);
     const RankState ranks[] = {first.view(), second.view()};
-    Rulings rulings;
-    assemble(ranks, rulings);
-    return codes_of(rulings);
+    Findings findings;
+    assemble(ranks, findings);
+    return codes_of(findings);
   };
 }
 

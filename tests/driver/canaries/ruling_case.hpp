@@ -8,14 +8,14 @@
 #include <string_view>
 #include <vector>
 
-#include "properties/ruling.hpp"
+#include "properties/finding.hpp"
 
 namespace reprise::driver::test {
 
 using Codes = std::set<std::string>;
-inline Codes codes_of(const Rulings& rulings) {
+inline Codes codes_of(const Findings& findings) {
   Codes codes;
-  for (const Ruling& ruling : rulings) codes.emplace(name_of(ruling.code));
+  for (const Finding& finding : findings) codes.emplace(name_of(finding.code));
   return codes;
 }
 

@@ -57,7 +57,7 @@ constexpr std::array kOfRuns = {
     judged::kFlaky,             // Retries
 };
 
-TEST(Rulings, each_code_that_only_judges_use_has_a_case) {
+TEST(Findings, each_code_that_only_judges_use_has_a_case) {
   for (std::uint32_t i = 0; i < judged::kCount; ++i) {
     const RulingCode code{judged::kFirst + i};
     const bool here = std::any_of(cases().begin(), cases().end(),

@@ -134,11 +134,11 @@ TEST(Failure, errors_of_other_ranks_are_consequences_once_per_code) {
 
 TEST(Failure, a_first_difference_elsewhere_is_only_a_consequence) {
   auto lives = good_lives();
-  lives[0].ranks[1].rulings = {
-      {.code = Code::kNoWriter, .text = "NO_WRITER: of v", .key = "v", .phase = "save", .step = 2}};
+  lives[0].ranks[1].findings = {
+      {.code = Code::kNoWriter, .key = "v", .text = "of", .step = 2, .phase = "save"}};
   lives[1].ranks[0].first_difference = reports::FirstDifference{
       .rank = 0, .key = "w", .index = {1}, .saved = "5", .loaded = "6", .comes_from = "nobody's"};
-  lives[1].ranks[0].rulings = {{.code = judged::kBitMismatch, .text = "BIT_MISMATCH: w"}};
+  lives[1].ranks[0].findings = {{.code = judged::kBitMismatch, .text = "w"}};
   const auto failure = judge(kSmall, lives).failure;
   ASSERT_TRUE(failure);
   EXPECT_EQ(failure->rank, 1);
@@ -149,8 +149,8 @@ TEST(Failure, a_first_difference_elsewhere_is_only_a_consequence) {
   EXPECT_EQ(failure->consequences[0].text,
             "first difference: w[1] saved 5, loaded 6, which comes from nobody's");
   EXPECT_EQ(failure->consequences[1].code, "BIT_MISMATCH");
-  lives[1].ranks[0].rulings.clear();
-  lives[0].ranks[1].rulings.clear();
+  lives[1].ranks[0].findings.clear();
+  lives[0].ranks[1].findings.clear();
   lives[1].ranks[0].result.bit_mismatches = 1;
   const auto own = judge(kSmall, lives).failure;
   ASSERT_TRUE(own);
@@ -161,12 +161,12 @@ TEST(Failure, a_first_difference_elsewhere_is_only_a_consequence) {
 
 TEST(Failure, lists_wrong_keys_of_each_rank_of_the_first_wrong_life) {
   auto lives = good_lives();
-  lives[0].ranks[0].rulings = {{.code = Code::kNoWriter, .text = "NO_WRITER: a file"}};
+  lives[0].ranks[0].findings = {{.code = Code::kNoWriter, .text = "a file"}};
   const auto wrong = [](const std::string& key) {
-    return RulingText{.code = judged::kBitMismatch, .text = "BIT_MISMATCH: " + key, .key = key};
+    return Finding{.code = judged::kBitMismatch, .key = key, .text = "differs"};
   };
-  lives[1].ranks[0].rulings = {wrong("layers.10.w"), wrong("layers.9.w")};
-  lives[1].ranks[1].rulings = {wrong("layers.9.w")};
+  lives[1].ranks[0].findings = {wrong("layers.10.w"), wrong("layers.9.w")};
+  lives[1].ranks[1].findings = {wrong("layers.9.w")};
   const auto failure = judge(kSmall, lives).failure;
   ASSERT_TRUE(failure && failure->wrong_keys);
   EXPECT_EQ(failure->life, 0U);
@@ -176,19 +176,19 @@ TEST(Failure, lists_wrong_keys_of_each_rank_of_the_first_wrong_life) {
   EXPECT_EQ(failure->wrong_keys->keys[0].code, "BIT_MISMATCH");
   EXPECT_EQ(failure->wrong_keys->keys[0].ranks, (std::vector<std::int32_t>{0, 1}));
   EXPECT_EQ(failure->wrong_keys->keys[1].ranks, std::vector<std::int32_t>{0});
-  lives[1].ranks[0].rulings.clear();
-  lives[1].ranks[1].rulings.clear();
+  lives[1].ranks[0].findings.clear();
+  lives[1].ranks[1].findings.clear();
   EXPECT_FALSE(judge(kSmall, lives).failure->wrong_keys);
 }
 
 TEST(Failure, many_findings_of_one_code_are_counted_and_so_are_many_codes) {
   auto lives = good_lives();
-  lives[0].ranks[0].rulings = {{.code = Code::kNoWriter, .text = "NO_WRITER: of w"}};
+  lives[0].ranks[0].findings = {{.code = Code::kNoWriter, .text = "of w"}};
   for (int i = 0; i < 20; ++i) {
-    lives[1].ranks[0].rulings.push_back(
-        {.code = judged::kBitMismatch, .text = "BIT_MISMATCH: w" + std::to_string(i)});
+    lives[1].ranks[0].findings.push_back(
+        {.code = judged::kBitMismatch, .text = "w" + std::to_string(i)});
   }
-  lives[1].ranks[1].rulings = {{.code = judged::kBitMismatch, .text = "BIT_MISMATCH: v"}};
+  lives[1].ranks[1].findings = {{.code = judged::kBitMismatch, .text = "v"}};
   const auto few = judge(kSmall, lives).failure;
   ASSERT_TRUE(few);
   ASSERT_EQ(few->consequences.size(), 1U);
@@ -200,7 +200,7 @@ TEST(Failure, many_findings_of_one_code_are_counted_and_so_are_many_codes) {
        {Code::kIo, Code::kNoSpace, Code::kLocked, Code::kTornFile, Code::kLimit, Code::kCoverageGap,
         Code::kChunkOverlap, Code::kMultiWriter, Code::kNotStored, Code::kShapeDrift,
         Code::kDtypeDrift, Code::kChecksum, Code::kStalePlan}) {
-    lives[1].ranks[0].rulings.push_back({.code = code, .text = "of w"});
+    lives[1].ranks[0].findings.push_back({.code = code, .text = "of w"});
     ++codes;
   }
   const auto many = judge(kSmall, lives).failure;

@@ -12,12 +12,12 @@ class Deaf final : public Trace {
 
 TEST(ProtocolTrace, rules_on_a_save_that_returns_before_it_is_complete) {
   Deaf inner;
-  std::vector<RulingText> rulings;
-  ProtocolTrace trace(Protocol::kSave, "save", inner, rulings);
+  Findings findings;
+  ProtocolTrace trace(Protocol::kSave, "save", inner, findings);
   trace.returned();
-  ASSERT_EQ(rulings.size(), 1U);
-  EXPECT_EQ(rulings[0].code, judged::kProtocol);
-  EXPECT_EQ(rulings[0].text, "it has returned in the state 'new'");
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].code, judged::kProtocol);
+  EXPECT_EQ(findings[0].text, "it has returned in the state 'new'");
 }
 
 }  // namespace

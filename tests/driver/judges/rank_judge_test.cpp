@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <sstream>
 #include <stdexcept>
 
 #include "driver/record/job_config.hpp"
@@ -18,16 +19,16 @@ using test::scenario_of;
 
 constexpr std::string_view kWeight = "decoder.layers.0.mlp.linear_fc1.weight";
 
-/// Returns all rulings of the ranks as lines.
+/// Returns all findings of the ranks as lines.
 std::string said_in(const LifeRecord& life) {
-  std::string text;
+  std::ostringstream text;
   for (const auto& rank : life.ranks) {
-    text += rank.message;  // of a rank that failed
-    for (const auto& ruling : rank.rulings) {
-      text += std::string(name_of(ruling.code)) + " | " + ruling.text + "\n";
+    text << rank.message;  // of a rank that failed
+    for (const auto& finding : rank.findings) {
+      text << name_of(finding.code) << " | " << finding << '\n';
     }
   }
-  return text;
+  return text.str();
 }
 
 bool has(const std::string& text, const std::string& part) {

@@ -65,10 +65,10 @@ class Job:
         return 0.5 / (1 + self.step)
 
     def held(self, why, at="forward"):
-        weights = "optim.0.0.0.param" if args.defect == "weights that no module has" else "param.weight"
+        weights = "optim.0.0.0.param" if args.defect == "weights that no module has" else "param.severity"
         names = {
             weights: tensor(self.weights),
-            "optim.weight.momentum": tensor(self.momentum),
+            "optim.severity.momentum": tensor(self.momentum),
             "group.SGD.0.lr": f"={self.lr().hex()}",
             "rng.python": "#object:" + tensor(list(self.random.getstate()[1]))[-16:],
             "ema.shadow": tensor(self.ema),

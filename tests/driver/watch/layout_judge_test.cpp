@@ -84,7 +84,8 @@ TEST_P(OtherLayout, is_compared) {
   WatchJudgement judgement;
   std::vector<std::string> told;
   for (const auto& finding : compare_layouts(lives, 2, judgement)) {
-    told.push_back(std::string(finding.weight == Weight::kFail ? "FAIL " : "") + text_of(finding));
+    told.push_back(std::string(finding.severity == Severity::kFail ? "FAIL " : "") +
+                   text_of(finding));
   }
   EXPECT_EQ(told, GetParam().told);
   EXPECT_TRUE(judgement.not_judged.contains("random states, samplers, loaders"));

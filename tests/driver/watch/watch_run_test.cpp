@@ -62,8 +62,9 @@ WatchOutcome watch(const WatchRequest& request) {
 std::vector<std::string> told(const WatchJudgement& judgement) {
   std::vector<std::string> told;
   for (const auto& finding : judgement.findings) {
-    told.push_back(std::string(finding.weight == Weight::kNote ? "note" : name_of(finding.code)) +
-                   ": " + text_of(finding));
+    told.push_back(
+        std::string(finding.severity == Severity::kNote ? "note" : name_of(finding.code)) + ": " +
+        text_of(finding));
   }
   return told;
 }
@@ -113,9 +114,9 @@ INSTANTIATE_TEST_SUITE_P(
         Defect{"the random state of rank 0", 2, Verdict::kFail,
                "WRONG_OWNER: rng.python on rank 1: that of rank 0"},
         Defect{"the optimizer is lost", 1, Verdict::kFail,
-               "LOST_OBJECT: optim.weight.momentum on rank 0: as in a new process"},
+               "LOST_OBJECT: optim.severity.momentum on rank 0: as in a new process"},
         Defect{"rank 1 is stale", 2, Verdict::kFail,
-               "STALE_BYTES: optim.weight.momentum on rank 1: as after step 6"},
+               "STALE_BYTES: optim.severity.momentum on rank 1: as after step 6"},
         Defect{"the average is lost", 1, Verdict::kFail,
                "LOST_OBJECT: ema.shadow on rank 0: as in a new process"},
         Defect{"a buffer is lost", 1, Verdict::kFail,
@@ -128,7 +129,7 @@ INSTANTIATE_TEST_SUITE_P(
         Defect{"a buffer of rank 0 for all", 2, Verdict::kPass,
                "note: buffer.mean on rank 1: that of rank 0: no effect in the steps compared"},
         Defect{"weights are rounded", 1, Verdict::kFail,
-               "BIT_MISMATCH: param.weight on rank 0: with other content"},
+               "BIT_MISMATCH: param.severity on rank 0: with other content"},
         Defect{"an older checkpoint", 1, Verdict::kFail,
                "STALE_BYTES: step 6: continues from it, though what was saved after step 9 is"},
         Defect{
@@ -150,7 +151,7 @@ INSTANTIATE_TEST_SUITE_P(
         Defect{"runs differ late", 1, Verdict::kInconclusive,
                "NOT_DETERMINISTIC: the data of step 11 on rank 0: two runs of the same steps"},
         Defect{"unseeded weights", 1, Verdict::kInconclusive,
-               "NOT_DETERMINISTIC: param.weight after step 0"},
+               "NOT_DETERMINISTIC: param.severity after step 0"},
         Defect{"unseeded data", 1, Verdict::kInconclusive, "NOT_DETERMINISTIC: the data of step 1"},
         Defect{"makes too many steps", 1, Verdict::kFail,
                "SCHEDULE_DRIFT: steps on rank 0: makes 5 steps, not the 3 that are left of 12"},
@@ -187,7 +188,7 @@ TEST(WatchRun, what_follows_from_a_defect_is_one_line) {
   request.kill = 4;
   const auto found = told(watch(request).judgement);
   EXPECT_THAT(found, testing::ElementsAre(
-                         "LOST_OBJECT: optim.weight.momentum on rank 0: as in a new process",
+                         "LOST_OBJECT: optim.severity.momentum on rank 0: as in a new process",
                          "note: later saves on rank 0: differ, too: 2 names, after steps 6, 9, 12",
                          "note: loader.position on rank 0: as in a new process"));
 }

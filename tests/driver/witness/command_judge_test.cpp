@@ -19,7 +19,7 @@ struct Rewritten {
     life.before = life.after = {stored_at(2)};
   }
   std::string first() const {
-    WitnessFindings findings;
+    Findings findings;
     judge_command(1, life, findings);
     if (findings.empty()) return "";
     return std::string(name_of(findings.front().code)) + ": " + findings.front().text;
@@ -51,7 +51,7 @@ TEST(CommandJudge, SaysWhetherADeadlineEndedTheCommand) {
     Rewritten run;
     run.life.complaint = "the command did not finish";
     run.life.ends = {{.exit_code = 3, .timed_out = late}};
-    WitnessFindings findings;
+    Findings findings;
     judge_command(1, run.life, findings);
     ASSERT_EQ(findings.size(), 1U);
     EXPECT_EQ(findings[0].at_deadline, late) << "only then the scenario is tried again";
@@ -62,7 +62,7 @@ TEST(CommandJudge, FindsWhatTheCommandLost) {
   Rewritten run;
   run.left().objects.clear();
   EXPECT_EQ(run.first(), "LOST_OBJECT: life 1: the command lost cursor");
-  run.left().flaw = StoredFlaw{Code::kTornFile, "cut off"};
+  run.left().flaw = Finding{.code = Code::kTornFile, .text = "cut off"};
   EXPECT_EQ(run.first(), "TORN_FILE: life 1: what the command left: cut off");
   run.life.after.clear();
   EXPECT_EQ(run.first(), "COMMIT_MISSING: life 1: the command left no checkpoint of step 2");
@@ -72,7 +72,7 @@ TEST(CommandJudge, FindsWhatTheCommandLost) {
 
 TEST(CommandJudge, ReadsATensorThatCannotBeReadAsAFlaw) {
   Rewritten run;
-  run.left().unread["w"] = {Code::kCoverageGap, "a hole"};
+  run.left().unread["w"] = {.code = Code::kCoverageGap, .text = "a hole"};
   run.left().tensors.erase("w");
   EXPECT_EQ(run.first(), "COVERAGE_GAP: life 1: w: a hole");
 }

@@ -14,10 +14,10 @@ std::string judged(const std::string& told, bool loads = false) {
   LifeEvidence life =
       evidence_of(two_lives().lives[0], {start_line(0, 0) + told, files.control[1]});
   life.plan.kill = ProgramKill{};  // no end is held against that of rank 1
-  WitnessFindings findings;
+  Findings findings;
   judge_order(0, life, "it", {.loads = loads}, findings);
   if (findings.empty()) return "";
-  EXPECT_TRUE(findings.front().inconclusive);
+  EXPECT_FALSE(findings.front().fails());
   return findings.front().text;
 }
 
@@ -40,7 +40,7 @@ TEST(OrderJudge, WantsTheSameStepsOfAllRanks) {
   std::string shorter = files.control[1];
   put(shorter, step_line(1, 3) + state_line("end", 1, 3), state_line("end", 1, 2));
   const LifeEvidence life = evidence_of(two_lives().lives[0], {files.control[0], shorter});
-  WitnessFindings findings;
+  Findings findings;
   judge_order(0, life, "it", {}, findings);
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].text, "it: rank 1 reports other steps than rank 0");

@@ -42,7 +42,7 @@ TEST(ProgramJudge, CallsOverlapsInconclusive) {
   const auto findings = run.judged();
   ASSERT_FALSE(findings.empty());
   EXPECT_EQ(findings.front().code, Code::kChunkOverlap);
-  EXPECT_TRUE(findings.front().inconclusive);
+  EXPECT_FALSE(findings.front().fails());
 }
 
 /// Declares rows 2 and 3 of "w" as blank in the given files, and removes the digests of these rows.
@@ -204,10 +204,10 @@ TEST(ProgramJudge, FindsASaveWithoutACheckpoint) {
 
 TEST(ProgramJudge, PassesOnWhyACheckpointCannotBeRead) {
   RecordedRun run;
-  run.stored[0].unread["w"] = {Code::kCoverageGap, "a hole"};
+  run.stored[0].unread["w"] = {.code = Code::kCoverageGap, .text = "a hole"};
   run.stored[0].tensors.erase("w");
   EXPECT_THAT(run.first(), StartsWith("COVERAGE_GAP: life 0: the save of step 2: w"));
-  run.stored[0].flaw = StoredFlaw{Code::kTornFile, "cut off"};
+  run.stored[0].flaw = Finding{.code = Code::kTornFile, .text = "cut off"};
   EXPECT_THAT(run.first(), StartsWith("TORN_FILE: "));
 }
 
@@ -216,7 +216,7 @@ TEST(ProgramJudge, CallsAStoredKeyThatNobodyToldInconclusive) {
   run.stored[0].objects.insert("other.thing");
   const auto findings = run.judged();
   ASSERT_FALSE(findings.empty());
-  EXPECT_TRUE(findings.front().inconclusive);
+  EXPECT_FALSE(findings.front().fails());
   EXPECT_THAT(findings.front().text, HasSubstr("other.thing"));
   run.plan.expect.unwitnessed = {"other."};
   EXPECT_EQ(run.first(), "");
@@ -351,7 +351,7 @@ TEST(ProgramJudge, WantsThePlannedKill) {
   const auto findings = run.judged();
   ASSERT_FALSE(findings.empty());
   EXPECT_THAT(findings.front().text, HasSubstr("the kill of rank 1 in save.write never happened"));
-  EXPECT_TRUE(findings.front().inconclusive);
+  EXPECT_FALSE(findings.front().fails());
 }
 
 TEST(ProgramJudge, WantsTheRankThatWasStarted) {
@@ -606,7 +606,7 @@ std::string judged_cold(const RecordedRun& run, const std::vector<std::string>& 
   const LifeEvidence control = evidence_of(run.plan.lives[0], run.files.control);
   ControlRuns controls;
   controls.uninterrupted = &control;
-  WitnessFindings findings;
+  Findings findings;
   judge_cold_life(run.plan, lives, evidence_of(run.plan.lives[1], files), controls, findings);
   return findings.empty() ? "" : findings.front().text;
 }
@@ -633,7 +633,7 @@ TEST(ColdLife, MustNotPassInThePlaceOfTheLife) {
   std::vector<LifeEvidence> lives = run.lives();
   auto files = run.files.second;
   for (auto& text : files) put(text, R"("loss":"0x1.3p+0")", R"("loss":"0x1.9p+0")");
-  WitnessFindings findings;
+  Findings findings;
   // Without an uninterrupted run, nothing is wrong with another loss.
   judge_cold_life(run.plan, lives, evidence_of(run.plan.lives[1], files), {}, findings);
   ASSERT_EQ(findings.size(), 1U);
@@ -643,13 +643,13 @@ TEST(ColdLife, MustNotPassInThePlaceOfTheLife) {
 TEST(ProgramJudge, NamesAControlRunThatFailed) {
   LifeEvidence control = RecordedRun().lives()[0];
   control.ends[1] = {.exit_code = 1, .log = "no memory"};
-  WitnessFindings findings;
+  Findings findings;
   findings.push_back({.text = "something else"});
   judge_control(control, "the uninterrupted run", findings);
   ASSERT_EQ(findings.size(), 2U);
   EXPECT_EQ(findings[0].code, Code::kIo);
   EXPECT_EQ(findings[0].text, "the uninterrupted run failed: no memory");
-  EXPECT_TRUE(findings[0].inconclusive);
+  EXPECT_FALSE(findings[0].fails());
   control.ends[1].timed_out = true;
   judge_control(control, "the uninterrupted run", findings);
   EXPECT_EQ(findings[0].code, passed_on::kHang);
@@ -663,9 +663,9 @@ TEST(ProgramJudge, DoubtsAFirstLifeThatFailedBeforeItsWitnessBegan) {
   lives[0].ends[0] = {.exit_code = 2, .log = "no such option"};
   const auto findings = judge_program(run.plan, lives, {});
   const auto told = std::any_of(findings.begin(), findings.end(), [](const auto& finding) {
-    return finding.inconclusive && finding.text ==
-                                       "life 0: rank 0 ended with 2 before its witness "
-                                       "began: no such option";
+    return !finding.fails() && finding.text ==
+                                   "life 0: rank 0 ended with 2 before its witness "
+                                   "began: no such option";
   });
   EXPECT_TRUE(told);
 }

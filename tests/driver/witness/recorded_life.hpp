@@ -127,7 +127,7 @@ struct RecordedRun {
     return lives;
   }
 
-  WitnessFindings judged() const {
+  Findings judged() const {
     const std::vector<LifeEvidence> lives = this->lives();
     const LifeEvidence control = evidence_of(plan.lives[0], files.control);
     ControlRuns controls;
@@ -146,7 +146,7 @@ struct RecordedRun {
   /// True if there is a finding with this code whose text contains `says`.
   bool found(const std::string& code, const std::string& says) const {
     const auto findings = judged();
-    return std::any_of(findings.begin(), findings.end(), [&](const WitnessFinding& finding) {
+    return std::any_of(findings.begin(), findings.end(), [&](const Finding& finding) {
       return name_of(finding.code) == code && finding.text.find(says) != std::string::npos;
     });
   }

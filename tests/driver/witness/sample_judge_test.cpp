@@ -105,7 +105,7 @@ struct Job {
   std::size_t copies_after = 1;
   int forgets = 0;  ///< number of steps by which the second life goes back in its data
 
-  WitnessFindings judged(const std::function<void(std::vector<LifeEvidence>&)>& spoil = {}) const {
+  Findings judged(const std::function<void(std::vector<LifeEvidence>&)>& spoil = {}) const {
     Stream whole(before);
     const LifeEvidence uninterrupted =
         life_of({.layout = layout_before}, 1, take(whole, saved + trained), copies_before);
@@ -118,15 +118,15 @@ struct Job {
     lives.push_back(
         life_of({.layout = layout_after}, saved + 1, take(second, trained), copies_after));
     if (spoil) spoil(lives);
-    WitnessFindings found;
+    Findings found;
     judge_samples(lives, uninterrupted, found);
     return found;
   }
 };
 
-bool fails(const WitnessFindings& findings) {
+bool fails(const Findings& findings) {
   return std::any_of(findings.begin(), findings.end(),
-                     [](const WitnessFinding& finding) { return !finding.inconclusive; });
+                     [](const Finding& finding) { return finding.fails(); });
 }
 
 TEST(SampleJudge, LetsAJobPassOverItsDataManyTimes) {

@@ -14,7 +14,7 @@ std::string merged(const std::string& from, const std::string& to) {
   auto& text = files.control[1];
   text.replace(text.find(from, text.find(R"("when":"end")")), from.size(), to);
   const LifeEvidence life = evidence_of(two_lives().lives[0], files.control);
-  WitnessFindings findings;
+  Findings findings;
   merge_states(life.ranks, StateMoment::kEnd, 0, 0, findings);
   std::string all;
   for (const auto& finding : findings) {

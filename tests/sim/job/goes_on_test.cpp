@@ -41,7 +41,7 @@ Life without_a_store(const JobConfig& before, const JobConfig& after) {
   });
   const StateDict dict = job->model_space();
   const RankState rank{{0}, &dict};
-  life.state = assemble({&rank, 1}, life.rulings);
+  life.state = assemble({&rank, 1}, life.findings);
   return life;
 }
 

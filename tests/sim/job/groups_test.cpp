@@ -199,7 +199,7 @@ Trained trained_on(const JobConfig& config, std::int32_t world, int steps) {
     const auto i = static_cast<std::size_t>(r);
     if (jobs[i]) views.push_back({GlobalRank{r}, &dicts[i]});
   }
-  trained.state = assemble(views, trained.rulings);
+  trained.state = assemble(views, trained.findings);
   return trained;
 }
 
@@ -214,7 +214,7 @@ TEST(Members, a_job_on_any_ranks_in_any_order_has_the_same_state) {
       config.makeup.ranks = ranks_from({ranks.begin(), ranks.end()});
       SCOPED_TRACE(join(config.makeup.ranks, " "));
       const Trained here = trained_on(config, 8, 3);
-      EXPECT_TRUE(here.rulings.empty());
+      EXPECT_TRUE(here.findings.empty());
       EXPECT_EQ(difference(plain.state, here.state), "");
       EXPECT_EQ(here.records, plain.records);
       ASSERT_EQ(here.state.objects.size(), plain.state.objects.size());

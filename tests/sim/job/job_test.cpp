@@ -24,7 +24,7 @@ TEST(Job, TheStateAndTheLossesAreTheSameUnderEveryLayout) {
     EXPECT_EQ(many.records, one.records);
     EXPECT_EQ(difference(many.state, one.state), "");
     EXPECT_EQ(many.digest, one.digest);
-    EXPECT_TRUE(many.rulings.empty());
+    EXPECT_TRUE(many.findings.empty());
   }
 }
 
@@ -213,7 +213,7 @@ TEST(Job, TrainsTheSameBitsUnderEveryShardingAndMesh) {
     EXPECT_EQ(many.records, one.records);
     EXPECT_EQ(difference(many.state, one.state), "");
     EXPECT_EQ(many.digest, one.digest);
-    for (const auto& ruling : many.rulings) ADD_FAILURE() << ruling;
+    for (const auto& finding : many.findings) ADD_FAILURE() << finding;
   }
 }
 
@@ -222,7 +222,7 @@ TEST(Job, WhatIsHandedToASaveComesBackUnderTheSameAndAnotherLayout) {
     SCOPED_TRACE(row);
     const Trained reference = trained({.makeup = {.model = row.model}, .training = {.seed = 7}}, 5);
     const Trained saved = trained(config_of(row, 7), 3, &TrainingJob::state);
-    for (const auto& ruling : saved.rulings) ADD_FAILURE() << ruling;
+    for (const auto& finding : saved.findings) ADD_FAILURE() << finding;
     EXPECT_EQ(difference(resumed(saved.state, config_of(row, 99), 2).state, reference.state), "");
     // Loads the checkpoint into jobs of every sharding. Each of these jobs reads the state in the
     // form in which the checkpoint's sharding stored it.

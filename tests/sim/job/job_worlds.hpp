@@ -13,7 +13,7 @@ namespace reprise::sim {
 
 struct Trained {
   GlobalState state;
-  Rulings rulings;
+  judged::Findings findings;
   std::vector<StepRecord> records;  ///< records of rank 0
   std::uint64_t digest = 0;         ///< digest of all tensors
 };
@@ -38,7 +38,7 @@ inline Trained run_jobs(const JobConfig& config, const JobPolicy& policy,
     views.push_back({{static_cast<std::int32_t>(r)}, &dicts[r]});
   }
   Trained trained;
-  trained.state = assemble(views, trained.rulings);
+  trained.state = assemble(views, trained.findings);
   trained.records = records.front();
   for (const auto& dict : dicts) trained.digest += content_digest(dict);
   return trained;

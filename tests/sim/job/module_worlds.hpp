@@ -75,7 +75,7 @@ inline StateDict handed_over(TrainingJob& job) { return job.state(); }
 /// Result of one life of a job.
 struct Life {
   GlobalState state;  ///< the part of the state that the view selects
-  Rulings rulings;
+  judged::Findings findings;
   std::vector<Value> commons;  ///< the common state that each rank has
   std::vector<std::vector<ObjectLeaf>> objects;
   std::vector<std::vector<StepRecord>> records;
@@ -127,7 +127,7 @@ inline Life live_on(SimStore& store, const JobConfig& config,
     life.objects[r] = dicts[r].objects;
     views.push_back({{static_cast<std::int32_t>(r)}, &dicts[r]});
   }
-  if (life.ended_well()) life.state = assemble(views, life.rulings);
+  if (life.ended_well()) life.state = assemble(views, life.findings);
   return life;
 }
 

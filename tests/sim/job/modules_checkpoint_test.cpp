@@ -75,7 +75,7 @@ TEST(ModulesCheckpoint, a_load_under_other_grids_goes_on_as_if_nothing_had_happe
     EXPECT_EQ(first_difference(resumed_on(store, next, 0).state, saved.state), "");
     const Life later = resumed_on(store, next, 2);
     ASSERT_TRUE(later.ended_well()) << later.why();
-    for (const auto& ruling : later.rulings) ADD_FAILURE() << ruling;
+    for (const auto& finding : later.findings) ADD_FAILURE() << finding;
     EXPECT_EQ(first_difference(later.state, reference.state), "");
     for (const auto& records : later.records) {
       EXPECT_EQ(records, std::vector<StepRecord>(reference.records.front().begin() + 3,
@@ -235,7 +235,7 @@ TEST(ModulesCheckpoint, a_table_of_what_is_saved_and_what_is_left_behind) {
       config.load = row.choice;
       const Life now = live_on(store, config, [&](const Seat& seat) { seat.load(row.release); });
       ASSERT_TRUE(now.ended_well()) << now.why();
-      for (const auto& ruling : now.rulings) ADD_FAILURE() << ruling;
+      for (const auto& finding : now.findings) ADD_FAILURE() << finding;
       expect_kept(now, saved, row.kept);
       for (const auto& notes : now.notes) {
         EXPECT_EQ(notes, now.notes.front()) << "must be the same on all ranks";

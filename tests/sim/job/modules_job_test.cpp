@@ -51,14 +51,14 @@ TEST(ModulesJob, state_and_records_are_equal_wherever_two_modules_are_placed) {
   JobConfig alone = job_of(on_one_rank());
   alone.training.clip_grad = 1;
   const Life one = trained_on(alone, kSteps);
-  ASSERT_TRUE(one.rulings.empty());
+  ASSERT_TRUE(one.findings.empty());
   for (const auto& row : two_modules()) {
     SCOPED_TRACE(row.what);
     JobConfig config = job_of(row.modules);
     config.training.clip_grad = 1;
     const Life many = trained_on(config, kSteps);
     ASSERT_TRUE(many.ended_well());
-    for (const auto& ruling : many.rulings) ADD_FAILURE() << ruling;
+    for (const auto& finding : many.findings) ADD_FAILURE() << finding;
     EXPECT_EQ(first_difference(many.state, one.state), "");
     for (const auto& records : many.records) EXPECT_EQ(records, one.records.front());
   }
@@ -72,7 +72,7 @@ TEST(ModulesJob, three_modules_with_experts_train_alike_on_many_ranks_and_one) {
   };
   const Life one = trained_on(modules("tp1", "tp1", "tp1", true), 3);
   const Life many = trained_on(modules("tp2", "dp2", "tp2 ep2 dp2", false), 3);
-  for (const auto& ruling : many.rulings) ADD_FAILURE() << ruling;
+  for (const auto& finding : many.findings) ADD_FAILURE() << finding;
   EXPECT_EQ(first_difference(many.state, one.state), "");
   for (const auto& records : many.records) EXPECT_EQ(records, one.records.front());
   EXPECT_NE(many.state.object("mimo.c.optimizer.mimo.c.1.param_groups/shard_0_1"), nullptr)
@@ -303,7 +303,7 @@ TEST(ModulesJob, the_tail_of_a_padded_vocabulary_stays_zero_under_every_tp) {
     SCOPED_TRACE(layout);
     const JobConfig config = job_of({module_on("lm", "hybrid-tiny", layout)});
     const Life life = trained_on(config, 3, live);
-    for (const auto& ruling : life.rulings) ADD_FAILURE() << ruling;
+    for (const auto& finding : life.findings) ADD_FAILURE() << finding;
     std::size_t vocabularies = 0;
     for (const auto& tensor : life.state.tensors) {
       if (!is_vocabulary(tensor)) continue;
@@ -354,7 +354,7 @@ TEST(ModulesJob, leaf_layers_are_called_with_the_groups_of_their_module) {
   const Life life = live_on(
       store, config, [](const Seat& seat) { seat.train(1); }, handed_over, policy);
   ASSERT_TRUE(life.ended_well());
-  for (const auto& ruling : life.rulings) ADD_FAILURE() << ruling;
+  for (const auto& finding : life.findings) ADD_FAILURE() << finding;
   for (const auto& key : leaf_layers) {
     EXPECT_TRUE(key.find(".mixer.") != std::string::npos || key == "mimo.v.embedder.weight" ||
                 key == "mimo.v.position_embeddings" || key == "mimo.v.class_token")

@@ -167,7 +167,7 @@ TEST(ModulesKeys, each_object_has_one_main_copy_under_every_grid) {
       }
       EXPECT_GT(mains.size(), 6U);
       for (const auto& [key, count] : mains) EXPECT_EQ(count, 1) << key;
-      for (const auto& ruling : life.rulings) ADD_FAILURE() << ruling;
+      for (const auto& finding : life.findings) ADD_FAILURE() << finding;
     }
   }
 }

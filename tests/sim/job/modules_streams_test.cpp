@@ -63,7 +63,7 @@ TEST(ModulesStreams, streams_that_differ_by_dp_are_a_list_of_all_dp_ranks) {
   const Life life = live_on(
       store, by_dp("tp2", "cp2 dp2"), [](const Seat& seat) { seat.train(1); }, handed_over);
   ASSERT_TRUE(life.ended_well());
-  for (const auto& ruling : life.rulings) ADD_FAILURE() << ruling;
+  for (const auto& finding : life.findings) ADD_FAILURE() << finding;
   EXPECT_EQ(decode_rng(object_in(life, "mimo.a.rng_state/shard_0.1_1.2")).size(), 1U);
   const auto streams = decode_rng(object_in(life, "mimo.b.rng_state/shard_0.0_1.1"));
   ASSERT_EQ(streams.size(), 4U);

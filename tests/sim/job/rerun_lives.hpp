@@ -108,9 +108,9 @@ inline GlobalState assembled(const std::vector<StateDict>& dicts) {
   for (std::size_t r = 0; r < dicts.size(); ++r) {
     views.push_back({{static_cast<std::int32_t>(r)}, &dicts[r]});
   }
-  Rulings rulings;
-  GlobalState state = assemble(views, rulings);
-  EXPECT_TRUE(rulings.empty()) << rulings.front();
+  judged::Findings findings;
+  GlobalState state = assemble(views, findings);
+  EXPECT_TRUE(findings.empty()) << findings.front();
   return state;
 }
 

@@ -36,9 +36,9 @@ GlobalState saved_state(const JobConfig& config, const SaveParts& parts) {
   for (std::size_t r = 0; r < dicts.size(); ++r) {
     views.push_back({{static_cast<std::int32_t>(r)}, &dicts[r]});
   }
-  Rulings rulings;
-  GlobalState state = assemble(views, rulings);
-  EXPECT_TRUE(rulings.empty());
+  judged::Findings findings;
+  GlobalState state = assemble(views, findings);
+  EXPECT_TRUE(findings.empty());
   return state;
 }
 

@@ -61,8 +61,8 @@ std::shared_ptr<const GlobalState> reference(std::int64_t steps) {
   for (std::int64_t i = 0; i < steps; ++i) job.step();
   const StateDict state = job.model_space();
   const RankState whole{GlobalRank{0}, &state};
-  Rulings rulings;
-  return known[steps] = std::make_shared<const GlobalState>(assemble({&whole, 1}, rulings));
+  judged::Findings findings;
+  return known[steps] = std::make_shared<const GlobalState>(assemble({&whole, 1}, findings));
 }
 
 class Lives {
@@ -156,14 +156,14 @@ class Lives {
     };
     const auto evidence = judge_state(*reference(saved), {job.rank(), &own}, options);
     EXPECT_GT(evidence.compared.elements, 0U);
-    add(evidence.rulings);
+    add(evidence.findings);
   }
 
-  void add(const Rulings& rulings) {
-    for (const auto& ruling : rulings) {
+  void add(const judged::Findings& findings) {
+    for (const auto& finding : findings) {
       std::ostringstream text;
-      text << ruling;
-      found_.emplace(name_of(ruling.code), text.str());
+      text << finding;
+      found_.emplace(name_of(finding.code), text.str());
     }
   }
 

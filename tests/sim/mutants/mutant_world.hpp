@@ -1,6 +1,6 @@
 #pragma once
 // Runs two lives of a job in a simulated world, with the real engine: the first trains and saves,
-// the second loads and continues. Collects the engine's refusals and the judges' rulings.
+// the second loads and continues. Collects the engine's refusals and the judges' findings.
 
 #include <algorithm>
 #include <map>
@@ -180,8 +180,8 @@ class MutantWorld {
     }
     const StateEvidence evidence = judge_state(expected, held, options);
     elements_ += evidence.compared.elements;
-    add(evidence.rulings);
-    add(judge_derived(held, expected).rulings);
+    add(evidence.findings);
+    add(judge_derived(held, expected).findings);
   }
 
   struct ReferenceState {
@@ -209,8 +209,8 @@ class MutantWorld {
         const StepRecord record = job.step();
         const StateDict state = job.model_space();
         const RankState whole{GlobalRank{0}, &state};
-        Rulings rulings;
-        steps.push_back({record, assemble({&whole, 1}, rulings)});
+        judged::Findings findings;
+        steps.push_back({record, assemble({&whole, 1}, findings)});
       }
     }
     return steps.at(static_cast<std::size_t>(step.value - 1));
@@ -220,11 +220,11 @@ class MutantWorld {
   void say(const std::string& code, const std::string& message) {
     verdicts_.emplace(code, message);
   }
-  void add(const Rulings& rulings) {
-    for (const auto& ruling : rulings) {
+  void add(const judged::Findings& findings) {
+    for (const auto& finding : findings) {
       std::ostringstream text;
-      text << ruling;
-      say(std::string(name_of(ruling.code)), text.str());
+      text << finding;
+      say(std::string(name_of(finding.code)), text.str());
     }
   }
 

@@ -113,8 +113,8 @@ class Telling {
     const char* next = *story_.next_layout == '\0' ? story_.layout : story_.next_layout;
     if (left) live(next, [this](Ports& ports) { second(ports); });
     for (const auto& [save, pages] : pages_) {
-      for (const auto& ruling : judge_replicas(pages, Pages::kAll)) {
-        say(name_of(ruling.code), {}, ruling.message);
+      for (const auto& finding : judge_replicas(pages, Pages::kAll)) {
+        say(name_of(finding.code), {}, finding.text);
       }
     }
     return shown_;
@@ -167,8 +167,9 @@ class Telling {
   void save(TrainingJob& job, Ports& ports, const std::shared_ptr<JobMemory>& memory, Step nth) {
     const StateDict saved = job.state();
     const auto asked = keys_of(job.load_template());
-    for (const auto& ruling : judge_inventory(keys_of(job.live_state()), keys_of(saved), asked, {}))
-      say(name_of(ruling.code), job.rank(), ruling.message);
+    for (const auto& finding :
+         judge_inventory(keys_of(job.live_state()), keys_of(saved), asked, {}))
+      say(name_of(finding.code), job.rank(), finding.text);
     pages_[nth].push_back(audit_page(job.rank(), nth, saved));
     SaveOptions options;
     options.directory = "run";
