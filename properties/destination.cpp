@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "core/base/hash.hpp"
+#include "properties/finding_code.hpp"
 #include "properties/global_state.hpp"
-#include "properties/ruling_code.hpp"
 
 namespace reprise {
 namespace {

@@ -37,18 +37,18 @@ std::ostream& operator<<(std::ostream& out, const Finding& finding) {
   return out << name_of(finding.code) << ": " << text_with_place(finding);
 }
 
-std::optional<Finding> fail(RulingCode code, std::string text, SourceLine line) {
+std::optional<Finding> fail(FindingCode code, std::string text, SourceLine line) {
   if (!may_state(line, code)) return std::nullopt;
   return Finding{.code = code, .text = std::move(text), .line = line};
 }
 
-std::optional<Finding> vacuous(RulingCode code, std::string text, SourceLine line) {
+std::optional<Finding> vacuous(FindingCode code, std::string text, SourceLine line) {
   auto found = fail(code, std::move(text), line);
   if (found) found->severity = Severity::kInconclusive;
   return found;
 }
 
-Finding& Finder::find(RulingCode code, const std::string& key, const std::string& text,
+Finding& Finder::find(FindingCode code, const std::string& key, const std::string& text,
                       SourceLine line) {
   Finding finding = place_;
   finding.code = code;
@@ -64,7 +64,7 @@ Finding& Finder::doubt(const std::string& text, SourceLine line) {
   return finding;
 }
 
-std::string without_code(const std::string& text, RulingCode code) {
+std::string without_code(const std::string& text, FindingCode code) {
   const std::string lead = std::string(name_of(code)) + ": ";
   return text.starts_with(lead) ? text.substr(lead.size()) : text;
 }

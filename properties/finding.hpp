@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "properties/ruling_code.hpp"
-#include "properties/ruling_watch.hpp"
+#include "properties/finding_code.hpp"
+#include "properties/finding_watch.hpp"
 #include "reprise/types.hpp"
 
 namespace reprise::judged {
@@ -24,7 +24,7 @@ enum class Severity : std::uint8_t {
 
 /// What is not known is empty.
 struct Finding {
-  RulingCode code = kBitMismatch;
+  FindingCode code = kBitMismatch;
   std::string key = {};  ///< of the wrong tensor, object or entry
   std::string text = {};
   std::optional<GlobalRank> rank = {};
@@ -58,14 +58,14 @@ struct Finding {
 std::string text_with_place(const Finding& finding);
 
 /// Returns the finding, or nothing if it is not to be stated. `line` is where the judge states it.
-std::optional<Finding> fail(RulingCode code, std::string text,
+std::optional<Finding> fail(FindingCode code, std::string text,
                             SourceLine line = SourceLine::here());
 /// The same, for a run that shows nothing.
-std::optional<Finding> vacuous(RulingCode code, std::string text,
+std::optional<Finding> vacuous(FindingCode code, std::string text,
                                SourceLine line = SourceLine::here());
 
 /// Removes the code from the start of a message, because the finding already contains it.
-std::string without_code(const std::string& text, RulingCode code);
+std::string without_code(const std::string& text, FindingCode code);
 
 /// Holds what judges found. A finding comes into it only past may_state().
 class Findings {
@@ -103,10 +103,10 @@ class Finder {
   /// Each finding is a copy of `place`, whose text begins that of the finding.
   Finder(Findings& findings, Finding place) : findings_(findings), place_(std::move(place)) {}
 
-  Finding& find(RulingCode code, const std::string& text, SourceLine line = SourceLine::here()) {
+  Finding& find(FindingCode code, const std::string& text, SourceLine line = SourceLine::here()) {
     return find(code, place_.key, text, line);
   }
-  Finding& find(RulingCode code, const std::string& key, const std::string& text,
+  Finding& find(FindingCode code, const std::string& key, const std::string& text,
                 SourceLine line = SourceLine::here());
   /// Finds that the run does not show what it is to show.
   Finding& doubt(const std::string& text, SourceLine line = SourceLine::here());

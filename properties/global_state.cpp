@@ -6,7 +6,7 @@
 #include "core/base/check.hpp"
 #include "core/geometry/compare.hpp"
 #include "core/state/by_key.hpp"
-#include "properties/ruling_code.hpp"
+#include "properties/finding_code.hpp"
 
 namespace reprise {
 namespace {

@@ -1,5 +1,5 @@
 #include "properties/inventory.hpp"
-#include "properties/ruling_code.hpp"
+#include "properties/finding_code.hpp"
 
 #include <algorithm>
 #include <sstream>

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "properties/ruling_code.hpp"
+#include "properties/finding_code.hpp"
 #include "properties/unsettled.hpp"
 
 namespace reprise {

@@ -10,13 +10,13 @@
 #include <vector>
 
 #include "properties/finding.hpp"
+#include "properties/finding_code.hpp"
 #include "properties/global_state.hpp"
-#include "properties/ruling_code.hpp"
 
 namespace reprise {
 
 struct Origin {
-  RulingCode code = judged::kBitMismatch;
+  FindingCode code = judged::kBitMismatch;
   std::string text;
   SourceLine line = SourceLine::here();  ///< where it was decided
 };
@@ -35,7 +35,7 @@ struct WrongRun {
 struct OtherState {
   std::string what;  ///< for messages, such as "of step 3"
   std::shared_ptr<const GlobalState> state;
-  RulingCode code = judged::kStaleBytes;
+  FindingCode code = judged::kStaleBytes;
   SourceLine line = SourceLine::here();  ///< where it was suspected
 };
 

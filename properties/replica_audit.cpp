@@ -6,8 +6,8 @@
 #include <sstream>
 
 #include "core/base/hash.hpp"
+#include "properties/finding_code.hpp"
 #include "properties/global_state.hpp"
-#include "properties/ruling_code.hpp"
 
 namespace reprise {
 namespace {
@@ -88,7 +88,7 @@ class Audit {
   judged::Findings findings;
 
  private:
-  void find(RulingCode code, const std::string& key, GlobalRank rank, std::string message,
+  void find(FindingCode code, const std::string& key, GlobalRank rank, std::string message,
             SourceLine line = SourceLine::here()) {
     if (!found_.insert({code, key}).second) return;
     findings.push_back({code, key, std::move(message), rank, line});
@@ -140,7 +140,7 @@ class Audit {
   }
 
   Pages which_;
-  std::set<std::pair<RulingCode, std::string>> found_;
+  std::set<std::pair<FindingCode, std::string>> found_;
 };
 
 }  // namespace

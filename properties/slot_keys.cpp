@@ -7,7 +7,7 @@
 #include <set>
 #include <string_view>
 
-#include "properties/ruling_code.hpp"
+#include "properties/finding_code.hpp"
 
 namespace reprise {
 namespace {

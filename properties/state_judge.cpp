@@ -1,5 +1,5 @@
 #include "properties/state_judge.hpp"
-#include "properties/ruling_code.hpp"
+#include "properties/finding_code.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -66,7 +66,7 @@ class Judge {
   }
 
  private:
-  void find(RulingCode code, const std::string& key, std::string message,
+  void find(FindingCode code, const std::string& key, std::string message,
             SourceLine line = SourceLine::here()) {
     evidence_.findings.push_back({code, key, std::move(message), evidence_.rank, line});
   }

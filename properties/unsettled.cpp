@@ -1,5 +1,5 @@
 #include "properties/unsettled.hpp"
-#include "properties/ruling_code.hpp"
+#include "properties/finding_code.hpp"
 
 #include <algorithm>
 

@@ -5,13 +5,13 @@
 #include <span>
 #include <string_view>
 
-#include "properties/ruling_code.hpp"
+#include "properties/finding_code.hpp"
 
 namespace reprise::reports {
 
 /// The explanation of one code. Each text is one or more whole sentences.
 struct CodeGuide {
-  RulingCode code;
+  FindingCode code;
   std::string_view meaning;
   std::string_view causes;
   std::string_view action;

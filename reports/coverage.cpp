@@ -4,7 +4,7 @@
 #include <set>
 
 #include "core/base/print.hpp"
-#include "properties/ruling_code.hpp"
+#include "properties/finding_code.hpp"
 #include "reports/evidence.hpp"
 
 namespace reprise::reports {
@@ -72,7 +72,7 @@ std::vector<std::string> flaws_of(const Coverage& coverage) {
     if (mark.count > coverage.runs) flaws.push_back("more timelines than ran reached " + mark.name);
   }
   for (const auto& finding : coverage.findings) {
-    if (ruling_code_named(finding.code)) continue;
+    if (finding_code_named(finding.code)) continue;
     flaws.push_back("a finding has the code " + finding.code + ", which is not a code");
   }
   const std::string curve = flaw_in_curve(coverage);

@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include "core/base/print.hpp"
-#include "properties/ruling_code.hpp"
+#include "properties/finding_code.hpp"
 #include "reports/contradiction.hpp"
 
 namespace reprise::reports {
@@ -326,8 +326,9 @@ void check_mutants(const Report& report, std::vector<Refusal>& refusals) {
         std::any_of(mutant.caught_by.begin(), mutant.caught_by.end(), [](const auto& by) {
           return by.verdict == name_of(Verdict::kPass) || by.verdict == name_of(Verdict::kNotRun);
         });
-    const bool coded = std::ranges::all_of(
-        mutant.caught_by, [](const auto& by) { return ruling_code_named(by.verdict).has_value(); });
+    const bool coded = std::ranges::all_of(mutant.caught_by, [](const auto& by) {
+      return finding_code_named(by.verdict).has_value();
+    });
     if (mutant.caught == named && coded) continue;
     refusals.push_back({"", "mutant " + mutant.name,
                         passed   ? "is said to be caught by something that passed or was not run"

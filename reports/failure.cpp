@@ -4,7 +4,7 @@
 #include <sstream>
 #include <utility>
 
-#include "properties/ruling_code.hpp"
+#include "properties/finding_code.hpp"
 #include "reports/report.hpp"
 
 namespace reprise::reports {
@@ -85,7 +85,7 @@ std::vector<FailureField> fields_of(const ScenarioResult& result) {
   auto fields = result.failure ? fields_of(*result.failure) : std::vector<FailureField>();
   for (const auto& earlier : result.earlier_tries)
     fields.push_back({"earlier try", ending_of(earlier)});
-  if (ruling_code_named(result.code)) {
+  if (finding_code_named(result.code)) {
     fields.push_back({"explained by", "reprise explain " + result.code});
   }
   return fields;

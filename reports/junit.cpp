@@ -8,7 +8,7 @@
 
 #include "core/base/print.hpp"
 #include "core/base/printable.hpp"
-#include "properties/ruling_code.hpp"
+#include "properties/finding_code.hpp"
 #include "reports/report.hpp"
 
 namespace reprise::reports {

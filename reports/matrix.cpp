@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "properties/ruling_code.hpp"
+#include "properties/finding_code.hpp"
 
 namespace reprise::reports {
 namespace {
@@ -33,7 +33,7 @@ std::string contradiction_in(const MatrixRow& row, const std::vector<std::string
     ++listed;
     if (found->second.empty()) return "is caught by " + scenarios[i] + " without a code";
     for (const auto& code : found->second) {
-      if (!ruling_code_named(code)) {
+      if (!finding_code_named(code)) {
         return "is caught by " + scenarios[i] + " with " + code + ", which is not a code";
       }
     }

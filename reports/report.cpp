@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "properties/ruling_code.hpp"
+#include "properties/finding_code.hpp"
 #include "reprise/error.hpp"
 
 namespace reprise::reports {

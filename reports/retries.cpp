@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "properties/ruling_code.hpp"
+#include "properties/finding_code.hpp"
 
 namespace reprise::reports {
 namespace {

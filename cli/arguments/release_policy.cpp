@@ -5,7 +5,7 @@
 
 #include "driver/runs/property.hpp"
 #include "driver/yaml/yaml_map.hpp"
-#include "properties/ruling_code.hpp"
+#include "properties/finding_code.hpp"
 #include "reprise/error.hpp"
 #include "sim/job/optimizer/sharding.hpp"
 #include "sim/mutants/mutants.hpp"
@@ -107,7 +107,7 @@ std::string read_code(YamlMap& map, reports::KnownFailure::Kind kind) {
     return map.word("code", kSurvived).value_or(std::string(kSurvived[0]));
   }
   std::string code = map.required("code");
-  if (!ruling_code_named(code)) map.fail(map.node("code"), "has the unknown code '" + code + "'");
+  if (!finding_code_named(code)) map.fail(map.node("code"), "has the unknown code '" + code + "'");
   return code;
 }
 

@@ -16,7 +16,7 @@ std::string name_without_place(const std::string& key) {
   return parsed ? parsed->key : key;
 }
 
-void set_wrong(PairResult& result, RulingCode code, std::string what,
+void set_wrong(PairResult& result, FindingCode code, std::string what,
                SourceLine line = SourceLine::here()) {
   if (!result.what.empty() || !may_state(line, code)) return;  // keep the first problem
   result.outcome = PairOutcome::kWrong;
@@ -33,7 +33,7 @@ PairTally::PairTally(const SavedLayout& saved, const PairRule& rule, std::int32_
   }
 }
 
-void PairTally::find(RulingCode code, GlobalRank rank, const std::string& key,
+void PairTally::find(FindingCode code, GlobalRank rank, const std::string& key,
                      const std::string& message, SourceLine line) {
   if (!wrong_ && may_state(line, code)) wrong_ = judged::Finding{code, key, message, rank, line};
 }

@@ -45,7 +45,7 @@ class PairTally {
   PairResult result() const;
 
  private:
-  void find(RulingCode code, GlobalRank rank, const std::string& key, const std::string& message,
+  void find(FindingCode code, GlobalRank rank, const std::string& key, const std::string& message,
             SourceLine line = SourceLine::here());
   void mark(const StateDict& model);
   void judge_refusals(PairResult& result) const;

@@ -34,8 +34,8 @@ constexpr std::array kRefusals = {Code::kIo, Code::kNotFound, Code::kTornFile,
 constexpr std::array kSaveFailures = {Code::kIo, Code::kNoSpace, Code::kPeerFailed};
 constexpr std::array<std::string_view, 4> kRelations = {"alike", "finer", "coarser", "across"};
 
-std::string refused_mark(RulingCode code) { return "refused: " + std::string(name_of(code)); }
-std::string save_failed_mark(RulingCode code) {
+std::string refused_mark(FindingCode code) { return "refused: " + std::string(name_of(code)); }
+std::string save_failed_mark(FindingCode code) {
   return "save failed: " + std::string(name_of(code));
 }
 std::string fired_mark(FaultKind kind) { return "fired: " + std::string(name_of(kind)); }

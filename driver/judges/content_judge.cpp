@@ -11,7 +11,7 @@
 #include "core/save/commit_protocol.hpp"
 #include "driver/language/scenario.hpp"
 #include "driver/record/past.hpp"
-#include "properties/ruling_code.hpp"
+#include "properties/finding_code.hpp"
 #include "reprise/error.hpp"
 
 namespace reprise::driver {

@@ -53,7 +53,7 @@ class Follows {
  public:
   explicit Follows(const Finding& cause) : cause_(cause) {}
 
-  void add(std::size_t life, std::optional<GlobalRank> rank, RulingCode code,
+  void add(std::size_t life, std::optional<GlobalRank> rank, FindingCode code,
            const std::string& own) {
     if (is_cause(life, rank, code, own)) return;
     Group& group = group_of(life, std::string(name_of(code)), own);
@@ -83,7 +83,7 @@ class Follows {
 
  private:
   /// The cause's own text may begin with its rank.
-  bool is_cause(std::size_t life, std::optional<GlobalRank> rank, RulingCode code,
+  bool is_cause(std::size_t life, std::optional<GlobalRank> rank, FindingCode code,
                 const std::string& text) const {
     return life == cause_.life && rank == cause_.rank && code == cause_.code &&
            cause_.text.ends_with(text);
@@ -111,7 +111,7 @@ class Follows {
 void add_ends(std::size_t number, const LifeRecord& life, Follows& follows) {
   for (const auto& rank : life.ranks) {
     if (rank.ending == Ending::kReturned || died_as_planned(rank)) continue;
-    const RulingCode code = rank.code.value_or(Code::kInternal);
+    const FindingCode code = rank.code.value_or(Code::kInternal);
     follows.add(number, GlobalRank{rank.result.rank}, code,
                 judged::without_code(rank.message, code));
   }

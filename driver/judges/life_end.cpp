@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "driver/judges/life_judge.hpp"
-#include "properties/ruling_code.hpp"
+#include "properties/finding_code.hpp"
 #include "reprise/error.hpp"
 
 namespace reprise::driver {
@@ -32,7 +32,7 @@ bool is_echo(const RankRecord& rank) {
 }
 
 /// Returns the code of a rank whose life did not end normally.
-RulingCode code_of(const RankRecord& rank) { return rank.code.value_or(Code::kInternal); }
+FindingCode code_of(const RankRecord& rank) { return rank.code.value_or(Code::kInternal); }
 
 std::string message_of(const RankRecord& rank) {
   return judged::without_code(rank.message, code_of(rank));
@@ -138,7 +138,7 @@ std::optional<Code> code_after(sim::FaultKind kind) {
 
 /// True if a rank can end with this code because another rank died, or because of a further planned
 /// fault.
-bool follows_from_death(const LifeRecord& life, RulingCode code) {
+bool follows_from_death(const LifeRecord& life, FindingCode code) {
   if (code == Code::kPeerFailed || code == Code::kDeadline) return true;
   return std::any_of(life.ranks.begin(), life.ranks.end(), [code](const RankRecord& rank) {
     return std::any_of(rank.faults.begin(), rank.faults.end(), [code](const auto& fault) {

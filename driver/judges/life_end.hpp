@@ -17,7 +17,7 @@ bool has_planned_end(const LifeRecord& life);
 /// The outcome of a life, and the error code if all ranks ended with the same one.
 struct LifeEnd {
   reports::LifeOutcome outcome = reports::LifeOutcome::kFailed;
-  std::optional<RulingCode> code = {};
+  std::optional<FindingCode> code = {};
 };
 LifeEnd end_of(const Scenario& scenario, std::size_t number, const LifeRecord& life);
 

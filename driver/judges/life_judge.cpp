@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "driver/language/scenario.hpp"
-#include "properties/ruling_code.hpp"
+#include "properties/finding_code.hpp"
 
 namespace reprise::driver {
 namespace {

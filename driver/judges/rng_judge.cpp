@@ -5,7 +5,7 @@
 
 #include "core/format/bytes_item.hpp"
 #include "core/megatron/module_key.hpp"
-#include "properties/ruling_code.hpp"
+#include "properties/finding_code.hpp"
 #include "sim/job/model/host_rng.hpp"
 
 namespace reprise::driver {

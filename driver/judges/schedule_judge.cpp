@@ -2,7 +2,7 @@
 
 #include <sstream>
 
-#include "properties/ruling_code.hpp"
+#include "properties/finding_code.hpp"
 #include "sim/job/modules/megatron_common.hpp"
 
 namespace reprise::driver {

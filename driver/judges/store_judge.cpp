@@ -13,7 +13,7 @@
 #include "core/ports/no_progress.hpp"
 #include "core/save/commit_protocol.hpp"
 #include "core/verify/verify.hpp"
-#include "properties/ruling_code.hpp"
+#include "properties/finding_code.hpp"
 #include "properties/slot_keys.hpp"
 #include "reprise/error.hpp"
 #include "sim/job/extra_tensor.hpp"

@@ -16,7 +16,7 @@
 #include "driver/judges/restart_loop.hpp"
 #include "driver/language/scenario_faults.hpp"
 #include "driver/record/past.hpp"
-#include "properties/ruling_code.hpp"
+#include "properties/finding_code.hpp"
 #include "reprise/error.hpp"
 
 namespace reprise::driver {
@@ -31,8 +31,8 @@ using sim::RerunDiagnosis;
 /// is an effect. MIXED_GENERATION (ranks loaded different checkpoints) has the smallest distance,
 /// because it explains all other findings. PROTOCOL is next: a step out of order does no harm by
 /// itself, and what else is found follows from it.
-int distance_from_cause(RulingCode code) {
-  static const std::map<RulingCode, int> kDistances = {
+int distance_from_cause(FindingCode code) {
+  static const std::map<FindingCode, int> kDistances = {
       {judged::kMixedGeneration, -2}, {judged::kProtocol, -1},
       {judged::kFalseReplica, 0},     {Code::kNoWriter, 0},
       {Code::kMultiWriter, 0},        {Code::kCoverageGap, 0},

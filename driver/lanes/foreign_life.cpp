@@ -13,7 +13,7 @@
 #include "driver/lanes/rank_main.hpp"
 #include "driver/lanes/scratch_directory.hpp"
 #include "driver/record/tensor_digest.hpp"
-#include "properties/ruling_code.hpp"
+#include "properties/finding_code.hpp"
 #include "reprise/error.hpp"
 #include "sim/job/modules/megatron_common.hpp"
 #include "sim/world/copy_tree.hpp"
@@ -128,7 +128,7 @@ class ForeignLife {
   }
 
  private:
-  void rule(RulingCode code, const std::string& text, SourceLine line = SourceLine::here()) {
+  void rule(FindingCode code, const std::string& text, SourceLine line = SourceLine::here()) {
     rank_.findings.push_back({.code = code, .text = text, .line = line, .phase = "command"});
   }
 

@@ -167,7 +167,7 @@ ElementMismatch describe(const std::string& key, const WholeValues& saved, const
   found.max_delta = compared.max_delta;
   if (const auto source = source_of(saved, loaded, first)) {
     const std::int64_t owner = saved.ranks[*source];
-    const RulingCode code =
+    const FindingCode code =
         owner == saved.ranks[first] ? judged::kShiftedBytes : judged::kWrongOwner;
     if (may_state(SourceLine::here(), code)) found.code = code;
     found.first.comes_from = "element " + place_text(saved.shape, *source) +

@@ -13,7 +13,7 @@ namespace reprise::driver {
 struct ElementMismatch {
   reports::FirstDifference first;
   /// Code of the failure; depends on where the wrong value comes from.
-  RulingCode code = Code::kInternal;
+  FindingCode code = Code::kInternal;
   std::uint64_t elements = 0;  ///< number of elements that differ
   double max_delta = 0;
 };

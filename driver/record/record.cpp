@@ -22,7 +22,7 @@ bool is_logged(const LifeRecord& life, std::string_view text) {
 
 std::string rank_text(const RankRecord& rank) { return "rank " + std::to_string(rank.result.rank); }
 
-std::optional<Finding> fail_at(const RankRecord& rank, RulingCode code, std::string text,
+std::optional<Finding> fail_at(const RankRecord& rank, FindingCode code, std::string text,
                                SourceLine line) {
   auto found = judged::fail(code, std::move(text), line);
   if (!found) return found;

@@ -51,7 +51,7 @@ struct LoadEvidence {
 struct SaveEvidence {
   SavePoint point;
   /// Code of the save's failure. Empty if the save ended well or the rank did not see its end.
-  std::optional<RulingCode> code = {};
+  std::optional<FindingCode> code = {};
   Inventory live;    ///< keys that this rank had to save
   Inventory stored;  ///< keys of the checkpoint right after the save; only the first rank has them
   bool reused = false;    ///< true if the save used a cached plan
@@ -60,8 +60,8 @@ struct SaveEvidence {
 
 struct RankRecord {
   Ending ending = Ending::kLost;
-  std::optional<RulingCode> code = {};  ///< code of the failure
-  std::string message;                  ///< complete error message
+  std::optional<FindingCode> code = {};  ///< code of the failure
+  std::string message;                   ///< complete error message
   reports::RankResult result;
   std::int64_t first_step = 0;
   std::int64_t last_step = 0;  ///< iteration that the job reached, however the life ended
@@ -132,7 +132,7 @@ bool is_logged(const LifeRecord& life, std::string_view text);
 /// Returns text such as "rank 3".
 std::string rank_text(const RankRecord& rank);
 /// Returns a finding on how this rank's life ended, or nothing if it is not to be stated.
-std::optional<Finding> fail_at(const RankRecord& rank, RulingCode code, std::string text,
+std::optional<Finding> fail_at(const RankRecord& rank, FindingCode code, std::string text,
                                SourceLine line = SourceLine::here());
 /// Returns the verdict of a finding; a pass if there is none.
 reports::Verdict verdict_of(const std::optional<Finding>& found);

@@ -97,7 +97,7 @@ namespace judged {
 
 /// Leaves out what rank's own findings never have.
 void bind(Slot& slot, Finding& finding) {
-  slot.field("code", finding.code, ByName(ruling_code_named));
+  slot.field("code", finding.code, ByName(finding_code_named));
   slot.field("key", finding.key);
   slot.field("text", finding.text);
   slot.field("rank", finding.rank, bind_rank);
@@ -195,7 +195,7 @@ void bind(Slot& slot, LoadEvidence& load) {
 
 void bind(Slot& slot, SaveEvidence& save) {
   slot.field("point", save.point);
-  slot.field("code", save.code, ByName(ruling_code_named));
+  slot.field("code", save.code, ByName(finding_code_named));
   slot.field("live", save.live);
   slot.field("stored", save.stored);
   slot.field("reused", save.reused);
@@ -204,7 +204,7 @@ void bind(Slot& slot, SaveEvidence& save) {
 
 void bind(Slot& slot, RankRecord& record) {
   slot.field("ending", record.ending);
-  slot.field("code", record.code, ByName(ruling_code_named));
+  slot.field("code", record.code, ByName(finding_code_named));
   slot.field("message", record.message);
   slot.field("result", record.result);
   slot.field("first_step", record.first_step);

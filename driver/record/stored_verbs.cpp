@@ -15,7 +15,7 @@
 #include "core/ports/tasks_at_once.hpp"
 #include "core/reshard/reshard_seamed.hpp"
 #include "core/save/commit_protocol.hpp"
-#include "properties/ruling_code.hpp"
+#include "properties/finding_code.hpp"
 #include "reprise/error.hpp"
 #include "sim/world/copy_tree.hpp"
 

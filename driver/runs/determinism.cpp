@@ -6,7 +6,7 @@
 #include "driver/lanes/process.hpp"
 #include "driver/lanes/scratch_directory.hpp"
 #include "driver/yaml/text_file.hpp"
-#include "properties/ruling_code.hpp"
+#include "properties/finding_code.hpp"
 #include "reports/read_error.hpp"
 #include "reprise/error.hpp"
 

@@ -3,7 +3,7 @@
 #include <array>
 
 #include "driver/runs/determinism.hpp"
-#include "properties/ruling_code.hpp"
+#include "properties/finding_code.hpp"
 
 namespace reprise::driver {
 

@@ -6,7 +6,7 @@
 
 #include "core/base/codes.hpp"
 #include "driver/runs/run_jobs.hpp"
-#include "properties/ruling_code.hpp"
+#include "properties/finding_code.hpp"
 
 namespace reprise::driver {
 namespace {
@@ -28,7 +28,7 @@ struct Field {
 std::vector<std::string> codes_of_judges() {
   std::vector<std::string> names;
   for (std::uint32_t i = 0; i < judged::kCount; ++i) {
-    names.emplace_back(name_of(RulingCode(judged::kFirst + i)));
+    names.emplace_back(name_of(FindingCode(judged::kFirst + i)));
   }
   return names;
 }
@@ -90,7 +90,7 @@ std::set<std::string> new_codes(const ScenarioRun& without, const ScenarioRun& w
   std::set<std::string> codes = with.codes;
   for (const auto& code : without.codes) codes.erase(code);
   codes.insert(with.result.code);
-  if (codes.size() > 1) codes.erase(std::string(name_of(RulingCode(Code::kPeerFailed))));
+  if (codes.size() > 1) codes.erase(std::string(name_of(FindingCode(Code::kPeerFailed))));
   return codes;
 }
 

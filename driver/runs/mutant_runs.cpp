@@ -7,7 +7,7 @@
 #include "core/base/print.hpp"
 #include "driver/runs/property.hpp"
 #include "driver/runs/run_jobs.hpp"
-#include "properties/ruling_code.hpp"
+#include "properties/finding_code.hpp"
 #include "reprise/error.hpp"
 
 namespace reprise::driver {
@@ -21,7 +21,7 @@ bool declares(const Scenario& scenario, std::string_view mutant) {
 
 bool is_expected(const sim::Mutant& mutant, const std::string& code) {
   return std::any_of(mutant.caught_as.begin(), mutant.caught_as.end(),
-                     [&code](RulingCode expected) { return name_of(expected) == code; });
+                     [&code](FindingCode expected) { return name_of(expected) == code; });
 }
 
 /// Returns the code of the verdict if the mutant declares it; otherwise nothing. Codes of further

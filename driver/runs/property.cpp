@@ -21,8 +21,8 @@
 #include "driver/runs/replay.hpp"
 #include "driver/runs/run.hpp"
 #include "driver/runs/shrink_file.hpp"
-#include "properties/ruling_code.hpp"
-#include "properties/ruling_watch.hpp"
+#include "properties/finding_code.hpp"
+#include "properties/finding_watch.hpp"
 #include "reprise/error.hpp"
 
 namespace reprise::driver {
@@ -46,7 +46,7 @@ std::optional<Failure> failure_of(const ScenarioResult& result) {
 }
 
 /// Nothing if a test has silenced it.
-std::optional<Failure> broken(RulingCode code, std::string reason,
+std::optional<Failure> broken(FindingCode code, std::string reason,
                               SourceLine line = SourceLine::here()) {
   if (!may_state(line, code)) return std::nullopt;
   return Failure{reports::name_of(Verdict::kFail), std::string(name_of(code)), std::move(reason)};

@@ -35,7 +35,7 @@
 #include "driver/trace/scenario_trace.hpp"
 #include "driver/trace/trace_file.hpp"
 #include "driver/yaml/text_file.hpp"
-#include "properties/ruling_code.hpp"
+#include "properties/finding_code.hpp"
 #include "reports/lacks.hpp"
 #include "reports/pages/pages.hpp"
 #include "reports/retries.hpp"

@@ -14,7 +14,7 @@
 #include "driver/record/build_info.hpp"
 #include "driver/runs/replay.hpp"
 #include "driver/runs/run.hpp"
-#include "properties/ruling_code.hpp"
+#include "properties/finding_code.hpp"
 #include "reprise/error.hpp"
 
 namespace reprise::driver {

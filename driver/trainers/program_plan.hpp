@@ -10,7 +10,7 @@
 
 #include "driver/trainers/command_life.hpp"
 #include "driver/trainers/trainer_file.hpp"
-#include "properties/ruling_code.hpp"
+#include "properties/finding_code.hpp"
 
 namespace reprise::driver {
 
@@ -73,8 +73,8 @@ struct ProgramExpectation {
   /// Under like_control: upper limit on the relative difference between the first loss after a load
   /// and the loss of the uninterrupted run.
   double loss_within = kLossWithin;
-  std::optional<RulingCode> fails;  ///< code of the failure that must be found
-  std::string says;                 ///< text that the reason of that failure must contain
+  std::optional<FindingCode> fails;  ///< code of the failure that must be found
+  std::string says;                  ///< text that the reason of that failure must contain
   /// Prefixes of stored keys that no witness needs to describe.
   std::vector<std::string> unwitnessed;
 

@@ -137,10 +137,10 @@ std::optional<double> read_loss_within(YamlMap& map, std::string_view key) {
   return within;
 }
 
-std::optional<RulingCode> read_ruling_code(YamlMap& map, std::string_view key) {
+std::optional<FindingCode> read_finding_code(YamlMap& map, std::string_view key) {
   const auto name = map.text(key);
   if (!name) return std::nullopt;
-  const auto code = ruling_code_named(*name);
+  const auto code = finding_code_named(*name);
   if (!code) map.refuse(map.node(key), "has the unknown code " + *name);
   return code;
 }
@@ -159,7 +159,7 @@ const Rows<ProgramExpectation>& program_expect_rows() {
           Written::kAlways),
       row("loaded_step", &Expect::loaded_step, Whole{0, INT64_MAX}),
       row("loss_within", &Expect::loss_within, read_loss_within),
-      row("fails", &Expect::fails, read_ruling_code),
+      row("fails", &Expect::fails, read_finding_code),
       row("says", &Expect::says, &YamlMap::text),
       row("unwitnessed", &Expect::unwitnessed, &YamlMap::texts),
   };

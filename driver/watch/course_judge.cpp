@@ -196,7 +196,7 @@ class CourseJudge {
     }
   }
 
-  WatchFinding finding_at(std::int64_t step, RulingCode code, const std::string& text) {
+  WatchFinding finding_at(std::int64_t step, FindingCode code, const std::string& text) {
     WatchFinding finding{.code = code, .text = text, .life = lives_.life, .step = step};
     if (step <= course_.repeated_to) return finding;
     judgement_.wants_repeat = true;
@@ -206,7 +206,7 @@ class CourseJudge {
     return finding;
   }
 
-  void add(FindingBook& book, std::int32_t rank, std::int64_t step, RulingCode code,
+  void add(FindingBook& book, std::int32_t rank, std::int64_t step, FindingCode code,
            const std::string& text, const std::string& expected, const std::string& found) {
     WatchFinding finding = finding_at(step, code, text);
     finding.where = "step " + std::to_string(step);

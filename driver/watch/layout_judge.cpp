@@ -156,7 +156,7 @@ class LayoutComparison {
   }
 
  private:
-  void add(const std::string& where, Severity severity, RulingCode code, const std::string& text,
+  void add(const std::string& where, Severity severity, FindingCode code, const std::string& text,
            std::int64_t step = 0) {
     findings_.push_back({.severity = severity,
                          .code = code,

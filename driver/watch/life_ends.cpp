@@ -35,7 +35,7 @@ class LifeEnd {
  private:
   bool resumes() const { return number_ >= 2; }
 
-  void add(Severity severity, RulingCode code, const std::string& text,
+  void add(Severity severity, FindingCode code, const std::string& text,
            std::set<std::int32_t> ranks = {}) {
     findings_.push_back({.severity = severity,
                          .code = code,

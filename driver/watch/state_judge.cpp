@@ -86,7 +86,7 @@ std::vector<RankPair> pairs_of(const LifeRecording& before, const LifeRecording&
 
 /// Says what a wrong value is.
 struct Wrong {
-  RulingCode code = judged::kBitMismatch;
+  FindingCode code = judged::kBitMismatch;
   std::string text;
   bool known = true;  ///< the value is that of a known other place
 };

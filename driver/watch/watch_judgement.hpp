@@ -50,7 +50,7 @@ struct WatchedLives {
 /// Something that a judge found, on all ranks that have it.
 struct WatchFinding {
   Severity severity = Severity::kFail;
-  RulingCode code = judged::kLostObject;
+  FindingCode code = judged::kLostObject;
   std::string where;  ///< what is wrong: names, or a step such as "step 6"; may be empty
   std::string text;   ///< such as "as in a new process"
   std::set<std::int32_t> ranks = {};

@@ -44,7 +44,7 @@ class MetricJudge : judged::Finder {
   }
 
  private:
-  Finding& find(RulingCode code, const StepTime& time, const char* metric, const std::string& text,
+  Finding& find(FindingCode code, const StepTime& time, const char* metric, const std::string& text,
                 SourceLine line = SourceLine::here()) {
     Finding& finding = Finder::find(
         code, ", step " + std::to_string(time.step) + ": the " + metric + " is " + text, line);
@@ -167,7 +167,7 @@ class EndJudge : judged::Finder {
         .stream = {};
   }
 
-  Finding& find(RulingCode code, const std::string& key, const std::string& text,
+  Finding& find(FindingCode code, const std::string& key, const std::string& text,
                 SourceLine line = SourceLine::here()) {
     return Finder::find(code, key, ", at the end: " + key + " " + text, line);
   }

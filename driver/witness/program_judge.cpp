@@ -484,7 +484,7 @@ Findings judge_program(const ProgramPlan& plan, const std::vector<LifeEvidence>&
 void judge_control(const LifeEvidence& failed, const std::string& called, Findings& findings) {
   const bool late = timed_out(failed);
   Findings all;
-  all.push_back({.code = late ? RulingCode(passed_on::kHang) : RulingCode(Code::kIo),
+  all.push_back({.code = late ? FindingCode(passed_on::kHang) : FindingCode(Code::kIo),
                  .text = called + " failed: " + why_ended(failed),
                  .severity = Severity::kInconclusive,
                  .at_deadline = late});

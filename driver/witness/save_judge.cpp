@@ -100,14 +100,14 @@ class SaveJudge : judged::Finder {
 
   /// Searches the states at other moments for one in which the tensor had this content. Returns the
   /// code of the failure and a text that names the moment; nothing if there is no such state.
-  std::optional<std::pair<RulingCode, std::string>> other_time_of(const std::string& key,
-                                                                  std::uint64_t digest) const {
+  std::optional<std::pair<FindingCode, std::string>> other_time_of(const std::string& key,
+                                                                   std::uint64_t digest) const {
     for (std::size_t i = case_.number; i-- > 0;) {
       const auto& tensors = case_.saves[i].state.tensors;
       const auto tensor = tensors.find(key);
       if (tensor == tensors.end() || tensor->second.digest != digest) continue;
       return std::pair(
-          RulingCode(judged::kStaleBytes),
+          FindingCode(judged::kStaleBytes),
           ": it is what the save of step " + std::to_string(case_.saves[i].state.step) + " found");
     }
     Findings ignored;
@@ -116,7 +116,7 @@ class SaveJudge : judged::Finder {
         const auto tensor = later.tensors.find(key);
         if (later.step <= live_.step || tensor == later.tensors.end()) continue;
         if (tensor->second.digest != digest) continue;
-        return std::pair(RulingCode(judged::kTornSnapshot),
+        return std::pair(FindingCode(judged::kTornSnapshot),
                          ": it is from step " + std::to_string(later.step) +
                              ", which was trained during the save");
       }

@@ -66,8 +66,8 @@ class Merge : judged::Finder {
   }
 
  private:
-  Finding& find(RulingCode code, const std::string& key, const std::string& what, std::int64_t rank,
-                SourceLine line = SourceLine::here()) {
+  Finding& find(FindingCode code, const std::string& key, const std::string& what,
+                std::int64_t rank, SourceLine line = SourceLine::here()) {
     Finding& finding = Finder::find(code, key, (key.empty() ? "" : key + " ") + what, line);
     finding.rank = rank_numbered(rank);
     return finding;
@@ -82,7 +82,7 @@ class Merge : judged::Finder {
     if (!tensor.boxes.empty() && told.holders == 0) told.holders = tensor.holders;
     const bool same = told.whole.dtype == tensor.dtype && told.whole.shape == tensor.shape;
     if (!same) {
-      const RulingCode code =
+      const FindingCode code =
           told.whole.dtype == tensor.dtype ? Code::kShapeDrift : Code::kDtypeDrift;
       find(code, tensor.key,
            "has a different shape or dtype than on rank " + std::to_string(told.whole.rank), rank);
@@ -112,7 +112,7 @@ class Merge : judged::Finder {
   /// Checks that all copies of a box are equal. They have to be, because a save keeps only one
   /// copy.
   void require_replicas(const std::string& key, const Told& told) {
-    const RulingCode code =
+    const FindingCode code =
         state_.when == StateMoment::kSave ? judged::kFalseReplica : judged::kReplicaMismatch;
     for (const auto& [box, held] : told.boxes) {
       for (const auto& [rank, digest] : held) {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/geometry/box.hpp"
-#include "properties/ruling_code.hpp"
+#include "properties/finding_code.hpp"
 
 namespace reprise::driver {
 

@@ -7,7 +7,7 @@
 #include <set>
 #include <utility>
 
-#include "properties/ruling_code.hpp"
+#include "properties/finding_code.hpp"
 
 namespace reprise::reports {
 namespace {
@@ -35,7 +35,7 @@ std::string code_of(const PropertyResult& property) {
   if (begin == std::string::npos) return "";
   const std::string rest = text.substr(begin + before.size());
   std::string code = rest.substr(0, rest.find(':'));
-  return ruling_code_named(code) ? code : "";
+  return finding_code_named(code) ? code : "";
 }
 
 Shown shown_of(const KnownFailure& known, const Report& report) {

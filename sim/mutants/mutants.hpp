@@ -15,7 +15,7 @@
 #include "core/save/save_seamed.hpp"
 #include "core/seams/diff_seams.hpp"
 #include "core/seams/reshard_seams.hpp"
-#include "properties/ruling_code.hpp"
+#include "properties/finding_code.hpp"
 #include "reprise/save.hpp"
 #include "sim/job/data/policy.hpp"
 
@@ -59,11 +59,11 @@ SaveResult save(const Policies& policies, const Ports& ports, std::shared_ptr<Co
                 const std::function<Step()>& iteration = {});
 
 struct Mutant {
-  std::string_view name;              ///< name, such as "no-optimizer-in-dcp/step"
-  std::string_view defect;            ///< the historical defect in one sentence
-  std::string_view seam;              ///< name of the seam, such as "JobPolicy::requested"
-  std::string_view needs;             ///< smallest layout in which the defect shows
-  std::vector<RulingCode> caught_as;  ///< the verdict must have one of these codes
+  std::string_view name;               ///< name, such as "no-optimizer-in-dcp/step"
+  std::string_view defect;             ///< the historical defect in one sentence
+  std::string_view seam;               ///< name of the seam, such as "JobPolicy::requested"
+  std::string_view needs;              ///< smallest layout in which the defect shows
+  std::vector<FindingCode> caught_as;  ///< the verdict must have one of these codes
   void (*apply)(Policies&);
 };
 

@@ -4,7 +4,7 @@
 
 #include "core/base/codes.hpp"
 #include "core/save/leaf_source.hpp"
-#include "properties/ruling_code.hpp"
+#include "properties/finding_code.hpp"
 #include "sim/mutants/asked.hpp"
 #include "sim/mutants/registration.hpp"
 

@@ -12,7 +12,7 @@
 #include "core/ports/whole_file.hpp"
 #include "core/save/retention.hpp"
 #include "core/seams/save_seams.hpp"
-#include "properties/ruling_code.hpp"
+#include "properties/finding_code.hpp"
 #include "sim/mutants/asked.hpp"
 #include "sim/mutants/protocol_steps.hpp"
 #include "sim/mutants/registration.hpp"

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "core/base/codes.hpp"
-#include "properties/ruling_code.hpp"
+#include "properties/finding_code.hpp"
 #include "sim/mutants/asked.hpp"
 #include "sim/mutants/held_by.hpp"
 #include "sim/mutants/registration.hpp"

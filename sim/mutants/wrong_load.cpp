@@ -5,7 +5,7 @@
 
 #include "core/base/codes.hpp"
 #include "core/load/checksum_vote.hpp"
-#include "properties/ruling_code.hpp"
+#include "properties/finding_code.hpp"
 #include "sim/job/optimizer/slots.hpp"
 #include "sim/mutants/asked.hpp"
 #include "sim/mutants/optimizer_slots.hpp"

@@ -5,7 +5,7 @@
 
 #include "core/save/leaf_source.hpp"
 #include "core/save/staging.hpp"
-#include "properties/ruling_code.hpp"
+#include "properties/finding_code.hpp"
 #include "sim/mutants/asked.hpp"
 #include "sim/mutants/registration.hpp"
 

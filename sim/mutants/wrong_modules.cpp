@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "core/base/codes.hpp"
-#include "properties/ruling_code.hpp"
+#include "properties/finding_code.hpp"
 #include "sim/job/model/host_rng.hpp"
 #include "sim/mutants/asked.hpp"
 #include "sim/mutants/registration.hpp"

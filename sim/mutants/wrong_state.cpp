@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "core/base/codes.hpp"
-#include "properties/ruling_code.hpp"
+#include "properties/finding_code.hpp"
 #include "sim/job/optimizer/slots.hpp"
 #include "sim/mutants/asked.hpp"
 #include "sim/mutants/optimizer_slots.hpp"

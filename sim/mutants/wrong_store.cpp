@@ -11,7 +11,7 @@
 #include "core/format/tracker.hpp"
 #include "core/ports/passing_store.hpp"
 #include "core/ports/store_path.hpp"
-#include "properties/ruling_code.hpp"
+#include "properties/finding_code.hpp"
 #include "sim/mutants/asked.hpp"
 #include "sim/mutants/protocol_steps.hpp"
 #include "sim/mutants/registration.hpp"

@@ -7,7 +7,7 @@
 #include "core/diff/rank_pairs.hpp"
 #include "core/reshard/reshard_seamed.hpp"
 #include "core/state/catalog.hpp"
-#include "properties/ruling_code.hpp"
+#include "properties/finding_code.hpp"
 #include "sim/mutants/asked.hpp"
 #include "sim/mutants/registration.hpp"
 

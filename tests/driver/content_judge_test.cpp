@@ -4,7 +4,7 @@
 
 #include "core/checkpoint/checkpoint.hpp"
 #include "core/save/commit_protocol.hpp"
-#include "properties/ruling_code.hpp"
+#include "properties/finding_code.hpp"
 #include "sim/faults/at_rest.hpp"
 #include "tests/driver/small_scenario.hpp"
 

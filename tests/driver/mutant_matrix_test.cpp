@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "properties/ruling_code.hpp"
+#include "properties/finding_code.hpp"
 
 namespace reprise::driver {
 namespace {

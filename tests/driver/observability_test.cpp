@@ -9,7 +9,7 @@
 #include <map>
 #include <set>
 
-#include "properties/ruling_code.hpp"
+#include "properties/finding_code.hpp"
 #include "tests/driver/small_scenario.hpp"
 #include "tests/driver/value_entries.hpp"
 

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "properties/ruling_code.hpp"
+#include "properties/finding_code.hpp"
 #include "sim/job/model/host_rng.hpp"
 
 namespace reprise::driver {
@@ -33,7 +33,7 @@ sim::HostRng expert() { return sim::HostRng::fresh_expert(kSeed, 1, 0, 1); }
 Findings judged(const StateDict& state) {
   return judge_streams(GlobalRank{5}, state, {kSeed}, {{"", {.host = 4, .expert = 2}}});
 }
-void expect_only(const StateDict& state, RulingCode code, const std::string& says) {
+void expect_only(const StateDict& state, FindingCode code, const std::string& says) {
   const Findings findings = judged(state);
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].code, code) << findings[0];
@@ -87,7 +87,7 @@ sim::HostRng of_module(const std::string& module, std::int32_t tp = 1) {
 }
 const Ages kAges = {{"language", {.host = 1}}, {"vision", {.host = 4}}};
 
-void expect_one(const Findings& findings, RulingCode code, const std::string& key,
+void expect_one(const Findings& findings, FindingCode code, const std::string& key,
                 const std::string& says) {
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].code, code) << findings[0];

@@ -19,7 +19,7 @@
 #include "driver/runs/determinism.hpp"
 #include "driver/runs/mutant_runs.hpp"
 #include "driver/runs/replay.hpp"
-#include "properties/ruling_code.hpp"
+#include "properties/finding_code.hpp"
 #include "sim/world/sim_store.hpp"
 #include "tests/contracts/sanitized.hpp"
 #include "tests/contracts/temporary_directory.hpp"
@@ -386,7 +386,7 @@ TEST(Verdict, fewer_elements_than_expected_show_nothing) {
   EXPECT_EQ(judge(scenario, lives).verdict, Verdict::kPass);
 }
 
-TEST(Verdict, the_reason_is_the_first_ruling_and_counts_the_other_codes) {
+TEST(Verdict, the_reason_is_the_first_finding_and_counts_the_other_codes) {
   std::vector<LifeRecord> lives = {good_life(2), good_life(2), good_life(2)};
   lives[0].ranks[1].findings = {{.code = judged::kFalseReplica, .text = "copies differ"},
                                 {.code = judged::kFalseReplica, .text = "x"}};

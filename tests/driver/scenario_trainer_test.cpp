@@ -84,7 +84,7 @@ TEST(ScenarioOfATrainer, ReadsAllOfIt) {
   EXPECT_EQ(plan.lives[1].options.at("async"), "thread");
   EXPECT_EQ(plan.lives[1].options.at("optimizer"), "sgd");
   EXPECT_EQ(plan.lives[1].exit, 16);
-  EXPECT_EQ(plan.expect.fails, RulingCode(judged::kLostObject));
+  EXPECT_EQ(plan.expect.fails, FindingCode(judged::kLostObject));
   EXPECT_EQ(plan.expect.goes_on, GoesOn::kBitwise);
   EXPECT_EQ(scenario.lanes, std::vector{LaneKind::kProgram});
 }

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "driver/judges/life_judge.hpp"
-#include "properties/ruling_code.hpp"
+#include "properties/finding_code.hpp"
 
 namespace reprise::driver {
 namespace {

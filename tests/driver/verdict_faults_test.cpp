@@ -9,7 +9,7 @@
 
 #include "core/base/codes.hpp"
 #include "driver/judges/verdict.hpp"
-#include "properties/ruling_code.hpp"
+#include "properties/finding_code.hpp"
 #include "tests/driver/small_scenario.hpp"
 
 namespace reprise::driver {

@@ -92,7 +92,7 @@ void expect_survivors(const Life& life, Code first) {
     EXPECT_EQ(rank.ending, Ending::kFailed) << rank.message;
     EXPECT_THAT(rank.code, testing::AnyOf(first, Code::kPeerFailed)) << rank.message;
     found = found || rank.code == first;
-    EXPECT_TRUE(rank.rulings.empty()) << rank.rulings[0].text;
+    EXPECT_TRUE(rank.findings.empty()) << rank.findings[0].text;
   }
   EXPECT_TRUE(found);
 }

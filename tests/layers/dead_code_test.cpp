@@ -14,10 +14,10 @@ namespace {
 const std::vector<Kept> kKept = {
     {"core/adapters/cuda/cuda_compare.hpp: compare_on_device", "benchmarks of a GPU check results"},
     {"core/plan/save_plan.hpp: decode_local_plan", "fuzzing reads plans one at a time"},
-    {"driver/lanes/process_lane.hpp", "tests state each ruling on the end of a process"},
+    {"driver/lanes/process_lane.hpp", "tests state each finding on the end of a process"},
     {"driver/record/reference_run.hpp: steps_trained", "tests see that no step is trained twice"},
     {"properties/protocol.hpp: moves_of", "a test checks the tables of moves"},
-    {"properties/ruling_watch.hpp: watch_rulings", "tests/silence listens to judges there"},
+    {"properties/finding_watch.hpp: watch_findings", "tests/silence listens to judges there"},
     {"sim/world/sim_store.hpp: crashed", "tests try each state that a crash can leave"},
     {"sim/world/sim_store.hpp: sync_all", "tests begin with a store that lost nothing"},
 };

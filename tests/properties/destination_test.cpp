@@ -1,5 +1,5 @@
 #include "properties/destination.hpp"
-#include "properties/ruling_code.hpp"
+#include "properties/finding_code.hpp"
 
 #include <gtest/gtest.h>
 

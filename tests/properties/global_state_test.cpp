@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "properties/ruling_code.hpp"
+#include "properties/finding_code.hpp"
 #include "tests/properties/small_job.hpp"
 
 namespace reprise::global_state_test {
@@ -15,8 +15,8 @@ const Dims kShape{4, 3};
 const Box kTop{{0, 0}, {2, 3}};
 const Box kBottom{{2, 0}, {2, 3}};
 
-std::vector<RulingCode> defects(const judged::Findings& findings) {
-  std::vector<RulingCode> all;
+std::vector<FindingCode> defects(const judged::Findings& findings) {
+  std::vector<FindingCode> all;
   for (const auto& finding : findings) all.push_back(finding.code);
   return all;
 }
@@ -50,7 +50,7 @@ TEST(Assemble, puts_pieces_where_they_belong_and_knows_whose_they_are) {
 struct Row {
   const char* what;
   void (*spoil)(OneRank& second);
-  RulingCode code;
+  FindingCode code;
   const char* says;
 };
 
@@ -103,7 +103,7 @@ TEST(Assemble, names_the_first_element_that_nobody_holds) {
   judged::Findings findings;
   const RankState ranks[] = {rank.view()};
   (void)assemble(ranks, findings);
-  ASSERT_EQ(defects(findings), std::vector<RulingCode>{Code::kCoverageGap});
+  ASSERT_EQ(defects(findings), std::vector<FindingCode>{Code::kCoverageGap});
   EXPECT_NE(findings[0].text.find("[2, 0]"), std::string::npos) << findings[0];
 }
 

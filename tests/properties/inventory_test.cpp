@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "properties/ruling_code.hpp"
+#include "properties/finding_code.hpp"
 #include "tests/properties/small_job.hpp"
 
 namespace reprise {

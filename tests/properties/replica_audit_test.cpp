@@ -7,7 +7,7 @@
 
 #include <sstream>
 
-#include "properties/ruling_code.hpp"
+#include "properties/finding_code.hpp"
 #include "tests/properties/small_job.hpp"
 
 namespace reprise::replica_audit_test {
@@ -51,7 +51,7 @@ class ReplicaAudit : public testing::Test {
     }
     return judge_replicas(pages, which);
   }
-  void expect_only(RulingCode code, const std::string& key, std::int32_t rank,
+  void expect_only(FindingCode code, const std::string& key, std::int32_t rank,
                    const std::string& says) {
     const judged::Findings findings = judged();
     ASSERT_EQ(findings.size(), 1U) << print(findings);

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <limits>
 
-#include "properties/ruling_code.hpp"
+#include "properties/finding_code.hpp"
 #include "properties/unsettled.hpp"
 #include "tests/properties/small_job.hpp"
 
@@ -61,7 +61,7 @@ class StateJudge : public testing::Test {
     EXPECT_FALSE(holds(evidence));
     return evidence.findings.empty() ? judged::Finding{} : evidence.findings.front();
   }
-  void expect_first(RulingCode code, const Dims& index, const std::string& comes_from) {
+  void expect_first(FindingCode code, const Dims& index, const std::string& comes_from) {
     const auto evidence = judged();
     ASSERT_EQ(evidence.findings.size(), 1U) << comes_from;
     EXPECT_EQ(evidence.findings[0].code, code) << evidence.findings[0];
@@ -288,7 +288,7 @@ TEST_F(StateJudge, a_value_of_many_places_is_called_ambiguous) {
   EXPECT_EQ(evidence.findings.at(0).code, judged::kBitMismatch);
 }
 
-TEST_F(StateJudge, at_most_one_ruling_a_leaf_and_the_first_of_all_is_kept) {
+TEST_F(StateJudge, at_most_one_finding_a_leaf_and_the_first_of_all_is_kept) {
   leaf(0).pieces = {contiguous_piece({{0, 0}, {1, 6}}), contiguous_piece({{1, 0}, {1, 6}})};
   leaf(0).pieces[1].local = 6;
   EXPECT_TRUE(holds(judged()));

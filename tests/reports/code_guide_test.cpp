@@ -16,13 +16,13 @@ namespace {
 using ::testing::EndsWith;
 
 TEST(CodeGuide, each_code_of_an_error_or_a_verdict_is_explained_once) {
-  std::set<RulingCode> explained;
+  std::set<FindingCode> explained;
   for (const auto& guide : reports::code_guides()) EXPECT_TRUE(explained.insert(guide.code).second);
-  std::set<RulingCode> all;
+  std::set<FindingCode> all;
   for (std::uint32_t number = 0; number < kErrorCodesEnd; ++number) {
     if (is_error(Code{number})) all.insert(Code{number});
   }
-  for (std::uint32_t i = 0; i < judged::kCount; ++i) all.insert(RulingCode{judged::kFirst + i});
+  for (std::uint32_t i = 0; i < judged::kCount; ++i) all.insert(FindingCode{judged::kFirst + i});
   EXPECT_EQ(explained, all);
 }
 

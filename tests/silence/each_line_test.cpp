@@ -25,7 +25,7 @@ class EachStatement : public testing::Test {
   }
 
   /// True if a test states this code there; if `code` is null, any code.
-  static bool is_heard(const Statement& statement, const RulingCode* code) {
+  static bool is_heard(const Statement& statement, const FindingCode* code) {
     for (int line = statement.first; line <= statement.last; ++line) {
       const Stated at = statement.file + ':' + std::to_string(line) + ' ';
       const Stated all = at + (code == nullptr ? "" : std::string(name_of(*code)));
@@ -35,7 +35,7 @@ class EachStatement : public testing::Test {
     }
     return false;
   }
-  static bool is_heard(const std::string& file, RulingCode code) {
+  static bool is_heard(const std::string& file, FindingCode code) {
     return std::any_of(heard_.begin(), heard_.end(), [&](const auto& entry) {
       return entry.first.starts_with(file + ':') &&
              entry.first.ends_with(' ' + std::string(name_of(code)));
@@ -52,7 +52,7 @@ std::vector<std::string> EachStatement::failed_;
 /// simulated world ends with, which no judge sees.
 struct Other {
   std::string_view file;
-  RulingCode code;
+  FindingCode code;
 };
 const std::array kOthers = {
     Other{"driver/judges/failure.cpp", Code::kInternal},
@@ -69,7 +69,7 @@ const std::array kOthers = {
     Other{"driver/judges/verdict.cpp", Code::kPeerFailed},
 };
 
-bool is_other(const std::string& file, RulingCode code) {
+bool is_other(const std::string& file, FindingCode code) {
   return std::any_of(kOthers.begin(), kOthers.end(),
                      [&](const Other& other) { return other.file == file && other.code == code; });
 }
@@ -90,7 +90,7 @@ TEST_F(EachStatement, is_made_by_a_test) {
       if (one.codes.empty() && !is_heard(one, nullptr)) {
         ADD_FAILURE() << at << " is stated by no test";
       }
-      for (const RulingCode code : one.codes) {
+      for (const FindingCode code : one.codes) {
         if (is_other(file, code) || is_heard(one, &code)) continue;
         ADD_FAILURE() << at << ' ' << name_of(code) << " is stated by no test";
       }
@@ -109,7 +109,7 @@ std::set<std::string> codes_named_in(const std::string& file) {
   std::set<std::string> codes;
   const JudgeSource source = read_judge(REPRISE_SOURCE_DIR, file);
   for (const auto& statement : source.statements) {
-    for (const RulingCode code : statement.codes) codes.emplace(name_of(code));
+    for (const FindingCode code : statement.codes) codes.emplace(name_of(code));
   }
   for (const auto& named : source.named) codes.emplace(name_of(named.code));
   return codes;

@@ -131,11 +131,11 @@ class Reader {
     source_.statements.push_back(std::move(statement));
   }
 
-  static std::vector<std::pair<std::size_t, RulingCode>> codes_in(const std::string& text) {
+  static std::vector<std::pair<std::size_t, FindingCode>> codes_in(const std::string& text) {
     static const std::regex kPattern(kCode);
-    std::vector<std::pair<std::size_t, RulingCode>> all;
+    std::vector<std::pair<std::size_t, FindingCode>> all;
     for (std::sregex_iterator at(text.begin(), text.end(), kPattern), end; at != end; ++at) {
-      const auto code = ruling_code_named(upper((*at)[1]));
+      const auto code = finding_code_named(upper((*at)[1]));
       if (code) all.emplace_back(at->position(), *code);
     }
     return all;
@@ -177,7 +177,7 @@ std::vector<std::string> sources_of_judges(const std::string& root) {
     }
   }
   std::erase_if(files, [](const std::string& file) {
-    const bool is_parser = file.ends_with("/record.cpp") || file.ends_with("/ruling_code.cpp");
+    const bool is_parser = file.ends_with("/record.cpp") || file.ends_with("/finding_code.cpp");
     return is_parser || (!file.ends_with(".cpp") && !file.ends_with("/protocol_trace.hpp"));
   });
   std::sort(files.begin(), files.end());

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "properties/ruling_code.hpp"
+#include "properties/finding_code.hpp"
 
 namespace reprise::silence {
 
@@ -13,14 +13,14 @@ struct Statement {
   std::string file;  ///< such as "driver/judges/life_judge.cpp"
   int first = 0;     ///< its first line
   int last = 0;
-  std::vector<RulingCode> codes = {};  ///< the codes that it names; none if a value has the code
+  std::vector<FindingCode> codes = {};  ///< the codes that it names; none if a value has the code
 };
 
 /// A code that a source names elsewhere, such as in the value that a statement states.
 struct Named {
   std::string file;
   int line = 0;
-  RulingCode code = judged::kBitMismatch;
+  FindingCode code = judged::kBitMismatch;
 };
 
 struct JudgeSource {

@@ -11,7 +11,7 @@ namespace {
 
 constexpr const char* kJudge = R"(
 namespace reprise {
-void find(RulingCode code, std::string text, SourceLine line = SourceLine::here()) {
+void find(FindingCode code, std::string text, SourceLine line = SourceLine::here()) {
   findings.push_back({.code = code, .text = text, .line = line});
 }
 const auto doubt = [&](const std::string& text,
@@ -24,7 +24,7 @@ void judge() {
        "a (bracket");
   // find(judged::kZeroFill, "no code");
   if (map.find(key) == end) doubt("why");
-  rulings.push_back(
+  findings.push_back(
       {late ? Code::kIo : Code::kNoSpace, key});
   if (code == judged::kLostObject) return fail(code, "it");
 }
@@ -38,7 +38,7 @@ TEST(JudgeSource, has_each_statement_with_its_lines_and_codes) {
   std::string found;
   for (const Statement& one : source.statements) {
     found += std::to_string(one.first) + '-' + std::to_string(one.last);
-    for (const RulingCode code : one.codes) found += ' ' + std::string(name_of(code));
+    for (const FindingCode code : one.codes) found += ' ' + std::string(name_of(code));
     found += '\n';
   }
   EXPECT_EQ(found, "12-13 STALE_BYTES\n15-15\n18-18\n16-17 IO NO_SPACE\n");

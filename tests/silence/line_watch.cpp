@@ -10,7 +10,7 @@
 #include <set>
 #include <string>
 
-#include "properties/ruling_watch.hpp"
+#include "properties/finding_watch.hpp"
 
 namespace reprise::silence {
 namespace {
@@ -38,7 +38,7 @@ Watch& watch() {
   return *one;
 }
 
-bool hear(const SourceLine& line, RulingCode code) {
+bool hear(const SourceLine& line, FindingCode code) {
   const std::string file = file_in_tree(line.file);
   if (file.empty()) return true;
   const std::string place = file + ':' + std::to_string(line.number) + ' ';
@@ -80,7 +80,7 @@ const bool begun = [] {
   if (!watch().heard_file.empty()) {
     testing::UnitTest::GetInstance()->listeners().Append(new Listener);
   }
-  if (!watch().heard_file.empty() || !watch().silenced.empty()) watch_rulings(hear);
+  if (!watch().heard_file.empty() || !watch().silenced.empty()) watch_findings(hear);
   return true;
 }();
 

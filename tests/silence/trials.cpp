@@ -28,7 +28,7 @@ constexpr std::array kPrograms = {
             "ContentJudge.*:CrashModels.a_planned_power*:LearningRates.*:LifeJudge.*:"
             "ProcessLane.*:RankMain.*:RngJudge.*:Run.damage_of*:StoreJudge.*:StoredVerbs.*:"
             "UnendedSave.*:Verdict*"},
-    Program{"test_driver_canaries", "*EachRuling*"},
+    Program{"test_driver_canaries", "*EachFinding*"},
     Program{"test_driver_exhaust", "PairTallyTest.*"},
     Program{"test_driver_judges", "*"},
     Program{"test_driver_programs", "-Needs.*:Progress.*"},

@@ -7,7 +7,7 @@
 #include "driver/judges/life_judge.hpp"
 #include "driver/judges/store_judge.hpp"
 #include "driver/judges/verdict.hpp"
-#include "tests/driver/canaries/ruling_case.hpp"
+#include "tests/driver/canaries/finding_case.hpp"
 #include "tests/driver/good_life.hpp"
 #include "tests/driver/small_scenario.hpp"
 
@@ -99,7 +99,7 @@ std::function<Codes()> command(const std::vector<Life>& lives, const std::string
 
 }  // namespace
 
-std::vector<RulingCase> cases_of_lives() {
+std::vector<FindingCase> cases_of_lives() {
   return {
       {"replica_audit", judged::kFalseReplica,
        life([](Ranks& ranks) { ranks[1].audits[1].items[0].hashes[1] = 8; })},

@@ -4,14 +4,14 @@
 #include "driver/language/catalogue.hpp"
 #include "driver/runs/property.hpp"
 #include "driver/runs/run.hpp"
-#include "tests/driver/canaries/ruling_case.hpp"
+#include "tests/driver/canaries/finding_case.hpp"
 
 namespace reprise::driver::test {
 namespace {
 
 struct Row {
   std::string_view judge;
-  RulingCode code;
+  FindingCode code;
   std::string_view mutant;
   std::string_view scenario;  ///< its file in the catalogue
 };
@@ -63,8 +63,8 @@ Codes stored_otherwise() {
 
 }  // namespace
 
-std::vector<RulingCase> cases_of_mutants() {
-  std::vector<RulingCase> cases = {{"property", judged::kContentDiffers, stored_otherwise}};
+std::vector<FindingCase> cases_of_mutants() {
+  std::vector<FindingCase> cases = {{"property", judged::kContentDiffers, stored_otherwise}};
   for (const Row& row : kRows) {
     cases.push_back({row.judge, row.code, [&row] { return run(row); }});
   }

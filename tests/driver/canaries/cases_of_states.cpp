@@ -4,7 +4,7 @@
 #include "properties/destination.hpp"
 #include "properties/state_judge.hpp"
 #include "properties/unsettled.hpp"
-#include "tests/driver/canaries/ruling_case.hpp"
+#include "tests/driver/canaries/finding_case.hpp"
 #include "tests/properties/small_job.hpp"
 
 namespace reprise::driver::test {
@@ -91,7 +91,7 @@ std::function<Codes()> assembled(void (*spoil)(OneRank& second)) {
 
 }  // namespace
 
-std::vector<RulingCase> cases_of_states() {
+std::vector<FindingCase> cases_of_states() {
   return {
       {"state_judge", judged::kWrongOwner, loaded([](Loaded& job) {
          std::copy_n(job.bottom.state.tensors[1].data, 2 * kRow, job.leaf(0).data);

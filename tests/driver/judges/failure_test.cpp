@@ -8,7 +8,7 @@
 
 #include "driver/judges/verdict.hpp"
 #include "driver/record/history.hpp"
-#include "properties/ruling_code.hpp"
+#include "properties/finding_code.hpp"
 #include "sim/mutants/mutants.hpp"
 #include "tests/driver/small_scenario.hpp"
 

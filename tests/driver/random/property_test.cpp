@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "properties/ruling_code.hpp"
+#include "properties/finding_code.hpp"
 #include "reprise/error.hpp"
 
 namespace reprise::driver {

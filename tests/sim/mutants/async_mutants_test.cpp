@@ -9,7 +9,7 @@
 
 #include "core/adapters/local/solo_fabric.hpp"
 #include "core/api/calls.hpp"
-#include "properties/ruling_code.hpp"
+#include "properties/finding_code.hpp"
 #include "properties/state_judge.hpp"
 #include "properties/unsettled.hpp"
 #include "reprise/save.hpp"
@@ -192,7 +192,7 @@ TEST(AsyncMutants, each_is_caught_where_its_needs_are_met_and_only_there) {
     EXPECT_TRUE(without.empty()) << text_of(without);
     const auto& codes = mutant_named(row.mutant).caught_as;
     const auto with = found_with(row.mutant, row.shown);
-    const bool caught = std::any_of(codes.begin(), codes.end(), [&with](RulingCode code) {
+    const bool caught = std::any_of(codes.begin(), codes.end(), [&with](FindingCode code) {
       return with.contains(std::string(name_of(code)));
     });
     EXPECT_TRUE(caught) << text_of(with);

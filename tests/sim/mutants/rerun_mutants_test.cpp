@@ -248,7 +248,7 @@ TEST_P(RerunMutant, ShowsWhereItShouldAndNowhereElse) {
   EXPECT_EQ(verdicts.count(std::string(row.code)), 1U) << text_of(verdicts);
   const auto& named = mutant_named(row.mutant).caught_as;
   EXPECT_TRUE(std::any_of(named.begin(), named.end(),
-                          [&row](RulingCode code) { return name_of(code) == row.code; }));
+                          [&row](FindingCode code) { return name_of(code) == row.code; }));
   EXPECT_EQ(text_of(verdicts_with(row.mutant, row.hidden)), "");
 }
 

@@ -1,4 +1,4 @@
-#include "properties/ruling_code.hpp"
+#include "properties/finding_code.hpp"
 
 #include <gtest/gtest.h>
 
@@ -10,20 +10,20 @@
 namespace reprise {
 namespace {
 
-TEST(RulingCode, every_judged_code_has_a_unique_name_that_is_read_back) {
+TEST(FindingCode, every_judged_code_has_a_unique_name_that_is_read_back) {
   std::set<std::string_view> names;
   for (std::uint32_t i = 0; i < judged::kCount; ++i) {
-    const RulingCode code(judged::kFirst + i);
+    const FindingCode code(judged::kFirst + i);
     const auto name = name_of(code);
     EXPECT_EQ(name.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ_"), name.npos) << name;
     EXPECT_TRUE(names.insert(name).second) << name;
-    EXPECT_EQ(ruling_code_named(name), code) << name;
+    EXPECT_EQ(finding_code_named(name), code) << name;
     EXPECT_FALSE(code_named(name)) << name << " is an Error's too";
   }
-  EXPECT_EQ(name_of(RulingCode(judged::kFirst + judged::kCount)), "UNKNOWN");
+  EXPECT_EQ(name_of(FindingCode(judged::kFirst + judged::kCount)), "UNKNOWN");
 }
 
-TEST(RulingCode, judged_codes_are_printed_as_they_are_spelled) {
+TEST(FindingCode, judged_codes_are_printed_as_they_are_spelled) {
   EXPECT_EQ(name_of(judged::kBitMismatch), "BIT_MISMATCH");
   EXPECT_EQ(name_of(judged::kRngStreamCollapse), "RNG_STREAM_COLLAPSE");
   EXPECT_EQ(name_of(judged::kValidatorVacuous), "VALIDATOR_VACUOUS");
@@ -31,23 +31,23 @@ TEST(RulingCode, judged_codes_are_printed_as_they_are_spelled) {
   EXPECT_EQ(name_of(judged::kKeysetAsymmetry), "KEYSET_ASYMMETRY");
 }
 
-TEST(RulingCode, is_also_any_code_of_an_error) {
+TEST(FindingCode, is_also_any_code_of_an_error) {
   for (const Code code : {Code::kUsage, Code::kInternal, passed_on::kHang}) {
-    const RulingCode finding = code;
+    const FindingCode finding = code;
     EXPECT_EQ(finding, code);
     EXPECT_EQ(name_of(finding), name_of(code));
-    EXPECT_EQ(ruling_code_named(name_of(code)), finding);
+    EXPECT_EQ(finding_code_named(name_of(code)), finding);
     std::ostringstream text;
     text << finding;
     EXPECT_EQ(text.str(), name_of(code));
   }
   EXPECT_NE(judged::kBitMismatch, Code::kInternal);
-  EXPECT_FALSE(ruling_code_named("UNKNOWN"));
+  EXPECT_FALSE(finding_code_named("UNKNOWN"));
 }
 
-TEST(RulingCode, is_never_an_errors) {
-  static_assert(!std::is_convertible_v<RulingCode, Code>);
-  static_assert(!std::is_constructible_v<Error, RulingCode, std::string>);
+TEST(FindingCode, is_never_an_errors) {
+  static_assert(!std::is_convertible_v<FindingCode, Code>);
+  static_assert(!std::is_constructible_v<Error, FindingCode, std::string>);
 }
 
 }  // namespace

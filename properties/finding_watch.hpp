@@ -2,7 +2,7 @@
 // The one place through which judges state what they find. A test can listen there, and silence one
 // line of one judge, to see that a test of that judge needs it.
 
-#include "properties/ruling_code.hpp"
+#include "properties/finding_code.hpp"
 
 namespace reprise {
 
@@ -21,12 +21,12 @@ struct SourceLine {
 
 /// Asked before a code is stated. Returns false if it is not to be stated. It may be asked on
 /// several threads at once, and more than once for one statement.
-using RulingWatch = bool (*)(const SourceLine& line, RulingCode code);
+using FindingWatch = bool (*)(const SourceLine& line, FindingCode code);
 
 /// Sets what is asked from now on; null for none. Only tests set it.
-void watch_rulings(RulingWatch watch);
+void watch_findings(FindingWatch watch);
 
 /// Called before each code is stated at this line. True unless a test has silenced that.
-bool may_state(const SourceLine& line, RulingCode code);
+bool may_state(const SourceLine& line, FindingCode code);
 
 }  // namespace reprise

@@ -8,17 +8,17 @@
 #include <string>
 #include <vector>
 
-#include "tests/driver/canaries/ruling_case.hpp"
+#include "tests/driver/canaries/finding_case.hpp"
 
-namespace reprise::driver::rulings_test {
+namespace reprise::driver::findings_test {
 namespace {
 
 using test::Codes;
-using test::RulingCase;
+using test::FindingCase;
 
-const std::vector<RulingCase>& cases() {
-  static const std::vector<RulingCase> all = [] {
-    std::vector<RulingCase> joined;
+const std::vector<FindingCase>& cases() {
+  static const std::vector<FindingCase> all = [] {
+    std::vector<FindingCase> joined;
     for (auto part : {test::cases_of_states(), test::cases_of_lives(), test::cases_of_mutants()}) {
       joined.insert(joined.end(), part.begin(), part.end());
     }
@@ -33,16 +33,16 @@ std::string text_of(const Codes& codes) {
   return text;
 }
 
-class EachRuling : public testing::TestWithParam<RulingCase> {};
+class EachFinding : public testing::TestWithParam<FindingCase> {};
 
-TEST_P(EachRuling, is_found_by_name) {
+TEST_P(EachFinding, is_found_by_name) {
   const Codes found = GetParam().codes();
   EXPECT_TRUE(found.contains(std::string(name_of(GetParam().code))))
       << "there were only:" << text_of(found);
 }
 
-INSTANTIATE_TEST_SUITE_P(Judges, EachRuling, testing::ValuesIn(cases()),
-                         [](const testing::TestParamInfo<RulingCase>& row) {
+INSTANTIATE_TEST_SUITE_P(Judges, EachFinding, testing::ValuesIn(cases()),
+                         [](const testing::TestParamInfo<FindingCase>& row) {
                            return std::string(row.param.judge) + "_" +
                                   std::string(name_of(row.param.code)) + "_" +
                                   std::to_string(row.index);
@@ -59,13 +59,13 @@ constexpr std::array kOfRuns = {
 
 TEST(Findings, each_code_that_only_judges_use_has_a_case) {
   for (std::uint32_t i = 0; i < judged::kCount; ++i) {
-    const RulingCode code{judged::kFirst + i};
+    const FindingCode code{judged::kFirst + i};
     const bool here = std::any_of(cases().begin(), cases().end(),
-                                  [code](const RulingCase& one) { return one.code == code; });
+                                  [code](const FindingCase& one) { return one.code == code; });
     const bool elsewhere = std::find(kOfRuns.begin(), kOfRuns.end(), code) != kOfRuns.end();
     EXPECT_NE(here, elsewhere) << name_of(code);
   }
 }
 
 }  // namespace
-}  // namespace reprise::driver::rulings_test
+}  // namespace reprise::driver::findings_test

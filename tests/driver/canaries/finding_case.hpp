@@ -19,21 +19,21 @@ inline Codes codes_of(const Findings& findings) {
   return codes;
 }
 
-struct RulingCase {
+struct FindingCase {
   std::string_view judge;  ///< source file of the judge, without its ending
-  RulingCode code;
+  FindingCode code;
   std::function<Codes()> codes;  ///< runs the case, and returns the codes of all that was found
 
-  friend std::ostream& operator<<(std::ostream& out, const RulingCase& one) {
+  friend std::ostream& operator<<(std::ostream& out, const FindingCase& one) {
     return out << one.judge << ' ' << name_of(one.code);
   }
 };
 
 /// Cases that call the judges of `properties` with states that are wrong in one way.
-std::vector<RulingCase> cases_of_states();
+std::vector<FindingCase> cases_of_states();
 /// Cases that change the record of a life, or the store after it.
-std::vector<RulingCase> cases_of_lives();
+std::vector<FindingCase> cases_of_lives();
 /// Cases of the catalogue, each with a historical defect.
-std::vector<RulingCase> cases_of_mutants();
+std::vector<FindingCase> cases_of_mutants();
 
 }  // namespace reprise::driver::test

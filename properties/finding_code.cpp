@@ -1,4 +1,4 @@
-#include "properties/ruling_code.hpp"
+#include "properties/finding_code.hpp"
 
 #include <array>
 
@@ -6,7 +6,7 @@ namespace reprise {
 namespace {
 
 struct JudgedName {
-  RulingCode code;
+  FindingCode code;
   std::string_view text;
 };
 
@@ -58,15 +58,15 @@ static_assert(kJudgedNames.size() == judged::kCount && is_in_order());
 
 }  // namespace
 
-std::string_view name_of(RulingCode code) {
+std::string_view name_of(FindingCode code) {
   if (code.number() < judged::kFirst) return name_of(static_cast<Code>(code.number()));
   const std::size_t index = code.number() - judged::kFirst;
   return index < kJudgedNames.size() ? kJudgedNames[index].text : "UNKNOWN";
 }
 
-std::ostream& operator<<(std::ostream& out, RulingCode code) { return out << name_of(code); }
+std::ostream& operator<<(std::ostream& out, FindingCode code) { return out << name_of(code); }
 
-std::optional<RulingCode> ruling_code_named(std::string_view name) {
+std::optional<FindingCode> finding_code_named(std::string_view name) {
   for (const auto& [code, known] : kJudgedNames) {
     if (known == name) return code;
   }
