@@ -18,7 +18,8 @@ bool alike(const WatchFinding& a, const WatchFinding& b) {
 
 void FindingBook::add(std::int32_t rank, WatchFinding finding) {
   for (auto& known : findings_) {
-    if (!alike(known, finding) || known.where != finding.where) continue;
+    const bool same = known.where == finding.where && known.names == finding.names;
+    if (!same || !alike(known, finding)) continue;
     known.ranks.insert(rank);
     return;
   }
@@ -27,36 +28,32 @@ void FindingBook::add(std::int32_t rank, WatchFinding finding) {
 }
 
 void FindingBook::add_name(std::int32_t rank, const std::string& name, WatchFinding finding) {
-  for (auto& known : names_) {
-    if (!alike(known, finding) || known.names.front() != name) continue;
-    known.ranks.insert(rank);
-    return;
-  }
-  finding.ranks.insert(rank);
   finding.names = {name};
-  names_.push_back(std::move(finding));
+  add(rank, std::move(finding));
 }
 
 std::vector<WatchFinding> FindingBook::take() {
   std::vector<WatchFinding> all;
-  for (auto& finding : names_) {
-    const auto at = std::ranges::find_if(all, [&](const WatchFinding& known) {
-      return alike(known, finding) && known.ranks == finding.ranks &&
-             kind_of(known.names.front()) == kind_of(finding.names.front());
+  const auto others =
+      std::stable_partition(findings_.begin(), findings_.end(),
+                            [](const WatchFinding& finding) { return !finding.names.empty(); });
+  for (auto at = findings_.begin(); at != others; ++at) {
+    const auto like = std::ranges::find_if(all, [&](const WatchFinding& known) {
+      return alike(known, *at) && known.ranks == at->ranks &&
+             kind_of(known.names.front()) == kind_of(at->names.front());
     });
-    if (at == all.end()) {
-      all.push_back(std::move(finding));
+    if (like == all.end()) {
+      all.push_back(std::move(*at));
     } else {
-      at->names.push_back(finding.names.front());
+      like->names.push_back(at->names.front());
     }
   }
   for (auto& finding : all) {
     std::ranges::stable_sort(finding.names, in_natural_order);
     finding.where = names_text(finding.names);
   }
-  std::ranges::move(findings_, std::back_inserter(all));
+  std::move(others, findings_.end(), std::back_inserter(all));
   findings_.clear();
-  names_.clear();
   return all;
 }
 

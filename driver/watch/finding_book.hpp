@@ -22,7 +22,6 @@ class FindingBook {
 
  private:
   std::vector<WatchFinding> findings_;
-  std::vector<WatchFinding> names_;  ///< one for each name and text
 };
 
 }  // namespace reprise::driver
