@@ -26,6 +26,12 @@ Json parse_json_object(ByteSpan bytes, const ErrorPlace& place, std::uint64_t si
   if (bytes.size() > size_max) {
     throw Error(Code::kLimit, "more than " + std::to_string(size_max) + " bytes of JSON", place);
   }
+  // The parser takes a NUL for the end.
+  if (const auto nul = as_text(bytes).find('\0'); nul != std::string_view::npos) {
+    ErrorPlace at = place;
+    at.offset = place.offset.value_or(0) + nul;
+    throw Error(Code::kTornFile, "this is not a JSON document: it has a NUL", at);
+  }
   if (const auto flaw = json_flaw(as_text(bytes), kDepthMax)) refuse(*flaw, place);
   Json document;
   try {

@@ -77,6 +77,7 @@ TEST(Integrity, refuses_other_algorithms_forms_and_names) {
       {manifest_of("a\\u0000b", kDigestOfAbc), Code::kPathEscape},
       {"[]", Code::kTornFile},
       {"{", Code::kTornFile},
+      {manifest_of("a", kDigestOfAbc) + '\0' + "x", Code::kTornFile},
   };
   for (const auto& row : rows) {
     const Error error =
