@@ -105,7 +105,7 @@ class DiffVerb final : public Verb {
     const StoredPath left_path = stored_path(left_);
     const StoredPath right_path = stored_path(right_);
     Checkpoint left = opened(left_path, renames_);
-    Checkpoint right = Checkpoint::open(*right_path.store, right_path.path);
+    Checkpoint right = Checkpoint::open_any(*right_path.store, right_path.path);
     const DiffRequest request = requested();
     const DiffReport report = compare(left, right, console);
     const DiffOutcome outcome = report.outcome(request.layout_bound);

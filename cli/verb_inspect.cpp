@@ -88,7 +88,9 @@ class InspectVerb final : public Verb {
            "  reprise inspect --json ckpt | jq '.modules[] | {name, rng_grid}'   of a MIMO job\n";
   }
   void declare(Options& options) override {
-    options.positional(path_, "CKPT", "directory with .metadata, or a root with a tracker")
+    options
+        .positional(path_, "CKPT",
+                    "directory with .metadata, a root with a tracker, or safetensors")
         .texts(keys_, "--keys", "REGEX", "show only keys that match")
         .texts(ignored_, "--ignore", "REGEX", "skip keys that match")
         .flag(chunks_, "--chunks", "list every chunk with file, offset and length")
@@ -103,14 +105,14 @@ class InspectVerb final : public Verb {
 
   ExitCode run(const Console& console) override {
     const StoredPath stored = stored_path(path_);
-    Checkpoint checkpoint = Checkpoint::open(*stored.store, stored.path);
+    Checkpoint checkpoint = Checkpoint::open_any(*stored.store, stored.path);
     const KeyFilter filter(keys_, ignored_);
     driver::TensorDigest digest(checkpoint);
     if (json_) {
       Findings unread;
       console.out << inspect_json(checkpoint, filter, {digest_, values_}, digest, unread);
       for (const Finding& finding : unread) console.err << "reprise inspect: " << finding << '\n';
-      const ExitCode judged = judge(checkpoint.catalog(), filter, digest, console);
+      const ExitCode judged = judge(checkpoint, filter, digest, console);
       return unread.empty() ? judged : ExitCode::kUnusable;
     }
     print_summary(checkpoint, console);
@@ -124,19 +126,23 @@ class InspectVerb final : public Verb {
     if (chunks_) print_chunks(checkpoint.catalog(), filter, console);
     print_objects(checkpoint.catalog(), filter, console);
     if (filter.everything()) print_files(checkpoint.catalog(), console);
-    return judge(checkpoint.catalog(), filter, digest, console);
+    return judge(checkpoint, filter, digest, console);
   }
 
  private:
-  /// Returns kUnusable if hashed bytes do not match their checksums, and kInconclusive if no key
-  /// passes the filter.
-  static ExitCode judge(const Catalog& catalog, const KeyFilter& filter,
+  /// Returns kUnusable if safetensors files contradict each other or hashed bytes do not match
+  /// their checksums, and kInconclusive if no key passes the filter.
+  static ExitCode judge(const Checkpoint& checkpoint, const KeyFilter& filter,
                         const driver::TensorDigest& digest, const Console& console) {
+    const Catalog& catalog = checkpoint.catalog();
     bool damaged = false;
-    for (const Finding& finding : digest.checksums().findings()) {
-      if (finding.severity != Severity::kError) continue;
-      console.err << "reprise inspect: " << finding << '\n';
-      damaged = true;
+    for (const Findings& findings :
+         {checkpoint.metadata().findings, digest.checksums().findings()}) {
+      for (const Finding& finding : findings) {
+        if (finding.severity != Severity::kError) continue;
+        console.err << "reprise inspect: " << finding << '\n';
+        damaged = true;
+      }
     }
     if (damaged) return ExitCode::kUnusable;
     const auto wanted = [&filter](const auto& item) { return filter.wants(item.key); };
@@ -164,7 +170,7 @@ class InspectVerb final : public Verb {
     const auto line = [&console](std::string_view what, const std::string& value) {
       if (!value.empty()) console.out << fmt::format("{:<10}{}\n", what, value);
     };
-    line("where", checkpoint.store().display(location.directory));
+    line("where", checkpoint.store().display(location.path()));
     if (location.step) line("step", std::to_string(location.step->value));
     line("kind", describe_kind(checkpoint) +
                      (metadata.version.empty() ? "" : ", metadata " + metadata.version));
@@ -181,6 +187,9 @@ class InspectVerb final : public Verb {
              : "none");
     if (common && common->item.value) line("run", describe_run(*common->item.value));
     for (const auto& note : metadata.notes) line("note", note);
+    for (const Finding& finding : metadata.findings) {
+      if (finding.severity != Severity::kError) line("note", finding.message);
+    }
   }
 
   static void print_common(Checkpoint& checkpoint, const Console& console) {

@@ -87,14 +87,14 @@ class ReshardVerb final : public Verb {
     if (to.path.empty()) throw Error(Code::kUsage, "OUT can't be the root of the file system");
     require_apart(from.display(), to);
     require_free(to, force_ ? Standing::kReplaced : Standing::kKept);
-    Checkpoint source = Checkpoint::open(*from.store, from.path);
+    Checkpoint source = Checkpoint::open_any(*from.store, from.path);
     require_apart(from.store->display(source.location().directory), to);
     check_splits(splits_, source.catalog());
     options.last_look = [&to, this] {
       require_free(to, force_ ? Standing::kReplaced : Standing::kKept);
     };
     source.require_common_if_megatron();
-    require_whole(*from.store, source.location().directory, "IN");
+    require_whole(*from.store, source.location().path(), "IN");
     const ReshardReport report = write(source, to, options, console);
     require_whole(*to.store, to.path, "OUT was written, and");
     if (json_) {

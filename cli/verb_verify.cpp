@@ -22,6 +22,10 @@ namespace {
 std::string_view reservation(const VerifyReport& report) {
   if (report.verdict() != VerifyVerdict::kWhole || report.manifest) return "";
   if (!report.payload_read) return "; the payload was not read";
+  if (report.no_checksums) {
+    return "; safetensors has no checksums: all bytes were read, but changed values can't be "
+           "detected";
+  }
   if (report.partial_manifest) {
     return "; integrity.json does not list every file, so files from another save could not be "
            "detected";
@@ -72,7 +76,7 @@ std::string verdict_line(const VerifyReport& report) {
 /// Returns the name of the directory that was looked at, in parentheses, if it is not the one that
 /// was named: the tracker of a root chose it, or a crash left it.
 std::string place_in(const std::string& named, const VerifyReport& report) {
-  if (!report.location || report.location->directory == named) return "";
+  if (!report.location || report.location->path() == named) return "";
   const std::string& directory = report.location->directory;
   return " (" + printable(directory.substr(directory.rfind('/') + 1)) + ")";
 }
@@ -92,7 +96,9 @@ class VerifyVerb final : public Verb {
            "  reprise verify --json ckpt | jq '.checkpoints[].findings[].message'\n";
   }
   void declare(Options& options) override {
-    options.positional(paths_, "CKPT", "directory with .metadata, or a root with a tracker")
+    options
+        .positional(paths_, "CKPT",
+                    "directory with .metadata, a root with a tracker, or safetensors")
         .flag(skip_payload_, "--no-payload", "don't read payload files")
         .flag(strict_, "--strict",
               "warnings are errors (exit 1), except signs that files are from several saves")

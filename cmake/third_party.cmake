@@ -7,6 +7,7 @@ set(REPRISE_THIRD_PARTY
   "core/base              json         PRIVATE"
   "core/format/zip        isal         PRIVATE"
   "core/format            json         PRIVATE"
+  "core/verify            json         PRIVATE"
   "core/adapters/posix    threads      PRIVATE"
   "core/adapters/socket   threads      PRIVATE"
   "core/adapters/mpi      threads      PRIVATE"

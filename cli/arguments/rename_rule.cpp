@@ -70,16 +70,12 @@ std::string applied(const Substitution& substitution, const std::string& key) {
 }  // namespace
 
 Checkpoint opened(const StoredPath& stored, const std::vector<std::string>& substitutions) {
-  if (substitutions.empty()) return Checkpoint::open(*stored.store, stored.path);
+  if (substitutions.empty()) return Checkpoint::open_any(*stored.store, stored.path);
   std::vector<std::pair<Substitution, bool>> all;  // with true if it changed a key
   for (const auto& word : substitutions) all.emplace_back(substitution_of(word), false);
-  Location location = locate(*stored.store, stored.path);
-  // The hash is taken first: if the metadata is replaced before it is read, it does not fit, and
-  // Checkpoint::require_in_place() notices.
-  const auto files = hash_of(read_metadata_files(*stored.store, location.directory));
-  auto metadata =
-      std::make_shared<Metadata>(Checkpoint::open(*stored.store, location.directory).metadata());
-  metadata->catalog = renamed(std::move(metadata->catalog), [&all](std::string_view key) {
+  const Checkpoint as_stored = Checkpoint::open_any(*stored.store, stored.path);
+  Metadata metadata = as_stored.metadata();
+  metadata.catalog = renamed(std::move(metadata.catalog), [&all](std::string_view key) {
     std::string next(key);
     if (key == kCommonObjectKey) return next;
     for (auto& [substitution, used] : all) {
@@ -92,7 +88,7 @@ Checkpoint opened(const StoredPath& stored, const std::vector<std::string>& subs
   for (const auto& [substitution, used] : all) {
     if (!used) refuse(substitution.word, "changes no key of A");
   }
-  return {*stored.store, std::move(location), std::move(metadata), files};
+  return as_stored.with(std::move(metadata));
 }
 
 }  // namespace reprise::cli

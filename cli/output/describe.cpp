@@ -4,6 +4,7 @@
 #include <set>
 
 #include "core/base/print.hpp"
+#include "core/checkpoint/safetensors_files.hpp"
 #include "core/format/backend_info.hpp"
 #include "core/format/common_state.hpp"
 #include "core/ports/store_path.hpp"
@@ -112,6 +113,11 @@ std::string describe_cut(const StoredTensor& tensor) {
 }
 
 std::string describe_kind(Checkpoint& checkpoint) {
+  if (is_adapter(checkpoint)) return "an adapter's safetensors, without its model";
+  if (checkpoint.metadata().form == StoredForm::kSafetensors) return "safetensors";
+  if (checkpoint.metadata().form == StoredForm::kSafetensorsPieces) {
+    return "safetensors with pieces of tensors, as torch writes them";
+  }
   if (checkpoint.has_backend_file()) return "Megatron torch_dist";
   const bool common =
       there(checkpoint, kCommonFile) || checkpoint.catalog().object(kCommonObjectKey) != nullptr;

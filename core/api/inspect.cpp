@@ -44,8 +44,8 @@ DiffSummary diff(Job& job, const std::string& left, const std::string& right, Pr
     throw Error(Code::kUnsupported,
                 "diff compares in host memory; pass a job whose device is the host");
   }
-  Checkpoint a = Checkpoint::open(ports.store, left);
-  Checkpoint b = Checkpoint::open(ports.store, right);
+  Checkpoint a = Checkpoint::open_any(ports.store, left);
+  Checkpoint b = Checkpoint::open_any(ports.store, right);
   NoProgress unwatched;
   DiffReport report = diff(a, b, ports.device, {}, watched_by(progress, unwatched));
   DiffSummary summary{.outcome = report.outcome(),

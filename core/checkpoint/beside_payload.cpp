@@ -7,6 +7,7 @@
 #include "core/format/common_state.hpp"
 #include "core/format/integrity.hpp"
 #include "core/format/metadata.hpp"
+#include "core/format/safetensors_tables.hpp"
 #include "core/ports/store_path.hpp"
 
 namespace reprise {
@@ -21,10 +22,12 @@ class Finder {
         root_(checkpoint.location().directory),
         payload_(checkpoint.catalog().files.begin(), checkpoint.catalog().files.end()),
         of_all_ranks_(checkpoint.metadata().ranks.empty()),
+        safetensors_(checkpoint.location().safetensors),
+        alone_(checkpoint.location().file.ends_with(kSafetensorsEnd)),
         manifest_(has_manifest(checkpoint)) {}
 
   BesidePayload find() {
-    look_into("", 0);
+    if (!alone_) look_into("", 0);
     return std::move(found_);
   }
 
@@ -37,6 +40,10 @@ class Finder {
     for (const Entry& entry : store_.list(path_of(directory))) {
       const std::string name = join_path(directory, entry.name);
       if (payload_.contains(name) || (depth == 0 && belongs_to_checkpoint(entry))) continue;
+      if (safetensors_ && !entry.directory && name.ends_with(kSafetensorsEnd)) {
+        found_.left_out.push_back(name + " (safetensors of another checkpoint)");
+        continue;
+      }
       if (entry.link) {
         found_.left_out.push_back(name + " (a link)");
         auto& links = entry.directory ? found_.linked_directories : found_.linked_files;
@@ -78,6 +85,7 @@ class Finder {
     if (of_all_ranks_ && rank_of_metadata(name)) {
       found_.left_out.push_back(name + " (of an earlier save)");
     }
+    if (safetensors_) return name.ends_with(kSafetensorsIndexEnd);
     if (is_small_file(entry)) return true;
     const bool stale = name.ends_with(".distcp");
     const bool unfinished = name.ends_with(".metadata.tmp");
@@ -91,6 +99,8 @@ class Finder {
   std::string root_;
   std::set<std::string> payload_;
   bool of_all_ranks_;  ///< true if one `.metadata` describes the files of all ranks
+  bool safetensors_;
+  bool alone_;  ///< true if one safetensors file was named: nothing belongs to it
   bool manifest_;
   BesidePayload found_;
 };
@@ -135,6 +145,7 @@ void require_readable_manifest(const Checkpoint& checkpoint) {
 }
 
 bool has_own_common_file(Checkpoint& checkpoint) {
+  if (checkpoint.location().safetensors) return false;
   const auto path = join_path(checkpoint.location().directory, std::string(kCommonFile));
   if (!checkpoint.store().stat(path) || checkpoint.of_megatron()) return false;
   const auto common = checkpoint.common();

@@ -6,6 +6,7 @@
 #include "core/base/hash.hpp"
 #include "core/base/out_of_memory.hpp"
 #include "core/base/print.hpp"
+#include "core/checkpoint/safetensors_files.hpp"
 #include "core/format/backend_info.hpp"
 #include "core/format/bytes_item.hpp"
 #include "core/format/common_state.hpp"
@@ -108,7 +109,10 @@ std::uint64_t hash_of(const MetadataFiles& files) {
 }
 
 Checkpoint Checkpoint::open(Store& store, const std::string& path, const StepNames& names) {
-  Location location = locate(store, path, names);
+  return open_at(store, locate(store, path, names));
+}
+
+Checkpoint Checkpoint::open_at(Store& store, Location location) {
   const MetadataFiles files = read_metadata_files(store, location.directory);
   const std::vector<ByteSpan> spans(files.contents.begin(), files.contents.end());
   std::uint64_t bytes = 0;
@@ -117,6 +121,20 @@ Checkpoint Checkpoint::open(Store& store, const std::string& path, const StepNam
     auto metadata = std::make_shared<const Metadata>(read_metadata(spans, files.names));
     return Checkpoint(store, std::move(location), std::move(metadata), hash_of(files));
   });
+}
+
+Checkpoint Checkpoint::open_any(Store& store, const std::string& path) {
+  Location location = locate(store, path, {}, Formats::kAll);
+  if (location.safetensors) {
+    OpenedSafetensors opened = open_safetensors(store, location);
+    return {store, std::move(location),
+            std::make_shared<const Metadata>(std::move(opened.metadata)), opened.hash};
+  }
+  Checkpoint checkpoint = open_at(store, std::move(location));
+  if (!may_hold_safetensors(checkpoint.catalog())) return checkpoint;
+  Metadata metadata = checkpoint.metadata();
+  find_safetensors_within(checkpoint, metadata);
+  return checkpoint.with(std::move(metadata));
 }
 
 Checkpoint::Checkpoint(Store& store, Location location, Metadata metadata)
@@ -185,6 +203,13 @@ std::unique_ptr<ItemSource> Checkpoint::slice(const std::string& key, FileIndex 
 
 TensorItem Checkpoint::tensor_item(const StoredTensor& tensor, const StoredChunk& chunk) {
   const auto source = slice(tensor.key, chunk.file, chunk.range);
+  if (chunk.form == ItemForm::kElements) {
+    return {.dtype = tensor.dtype,
+            .size = chunk.box.extent,
+            .strides = contiguous_strides(chunk.box.extent),
+            .folded = tensor.folded,
+            .data_bytes = chunk.range.size};
+  }
   Archive archive(*source);
   return tensor_item(tensor, chunk, archive);
 }
@@ -236,6 +261,7 @@ bool Checkpoint::metadata_is_of_megatron() const {
 }
 
 bool Checkpoint::has_backend_file() const {
+  if (location_.safetensors) return false;
   const auto bytes = small_file(kBackendFile);
   if (!bytes) return false;
   switch (backend_file_of(*bytes)) {
@@ -253,6 +279,7 @@ bool Checkpoint::has_backend_file() const {
 bool Checkpoint::of_megatron() const { return metadata_is_of_megatron() || has_backend_file(); }
 
 std::optional<Checkpoint::Common> Checkpoint::common_file(ChecksumTally* checksums) {
+  if (location_.safetensors) return std::nullopt;
   const std::string path = join_path(location_.directory, std::string(kCommonFile));
   const auto found = store_->stat(path);
   if (!found) return std::nullopt;
@@ -315,6 +342,7 @@ bool Checkpoint::files_are_in_place() const {
 bool Checkpoint::metadata_is_in_place() const {
   if (!files_) return true;
   try {
+    if (location_.safetensors) return open_safetensors(*store_, location_).hash == *files_;
     return hash_of(read_metadata_files(*store_, location_.directory)) == *files_;
   } catch (const Error& error) {
     if (error.code() == Code::kNotFound) return false;  // the metadata is being replaced right now
@@ -328,6 +356,14 @@ void Checkpoint::require(bool in_place) const {
               "it was replaced or removed while it was being read, so what was read may mix two "
               "checkpoints; read it again",
               {.file = store_->display(location_.directory)});
+}
+
+void Checkpoint::require_sound() const {
+  for (const Finding& finding : metadata_->findings) {
+    if (finding.severity != Severity::kError) continue;
+    throw Error(finding.code, finding.message,
+                {.key = finding.key, .file = finding.file, .offset = finding.offset});
+  }
 }
 
 void Checkpoint::require_in_place() const {

@@ -49,11 +49,18 @@ class Checkpoint {
  public:
   /// Opens the checkpoint at `path`: calls locate, read_metadata_files and read_metadata.
   static Checkpoint open(Store& store, const std::string& path, const StepNames& names = {});
+  /// The same for every format that is read: also safetensors, and torch_dist checkpoints whose
+  /// tensors torch wrote as safetensors.
+  static Checkpoint open_any(Store& store, const std::string& path);
   Checkpoint(Store& store, Location location, Metadata metadata);
   /// `files` is the result of hash_of() for the metadata files. Without it, nothing checks whether
   /// these files change while the checkpoint is read.
   Checkpoint(Store& store, Location location, std::shared_ptr<const Metadata> metadata,
              std::optional<std::uint64_t> files = {});
+  /// Returns the same checkpoint with other metadata, such as renamed keys.
+  Checkpoint with(Metadata metadata) const {
+    return {*store_, location_, std::make_shared<const Metadata>(std::move(metadata)), files_};
+  }
 
   Store& store() const { return *store_; }
   const Location& location() const { return location_; }
@@ -87,7 +94,7 @@ class Checkpoint {
   /// storage for the item.
   std::unique_ptr<ItemSource> slice(const std::string& key, FileIndex file, ByteRange range);
   /// Reads the item's header and checks it against the metadata (DTYPE_DRIFT,
-  /// EXTENT_MISMATCH).
+  /// EXTENT_MISMATCH). Elements alone have no header: the metadata says all about them.
   TensorItem tensor_item(const StoredTensor& tensor, const StoredChunk& chunk);
   /// Like the other tensor_item(), but for a chunk whose archive is already open.
   static TensorItem tensor_item(const StoredTensor& tensor, const StoredChunk& chunk,
@@ -130,8 +137,11 @@ class Checkpoint {
   void require_in_place() const;
   void require_metadata_in_place() const;
   void require_files_in_place() const;
+  /// Throws the first error that was found when the checkpoint was opened, if there is one.
+  void require_sound() const;
 
  private:
+  static Checkpoint open_at(Store& store, Location location);
   std::optional<Common> common_file(ChecksumTally* checksums);
   bool metadata_is_of_megatron() const;
   bool metadata_is_in_place() const;

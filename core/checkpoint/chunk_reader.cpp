@@ -167,8 +167,8 @@ ChunkReader::FramedItem ChunkReader::unused_item() {
 /// between check and delivery.
 std::shared_ptr<const TensorFrame> ChunkReader::frame_of(const StoredTensor& tensor,
                                                          const StoredChunk& chunk) {
-  if (misses_ >= kMissesMax || chunk.file == kNoFile || !tensor.original_shape.empty() ||
-      !could_hold(chunk.range, chunk.box.extent, tensor.dtype)) {
+  if (misses_ >= kMissesMax || chunk.file == kNoFile || chunk.form != ItemForm::kArchive ||
+      !tensor.original_shape.empty() || !could_hold(chunk.range, chunk.box.extent, tensor.dtype)) {
     return nullptr;
   }
   auto found = std::find_if(frames_.begin(), frames_.end(), [&](const auto& frame) {
@@ -320,7 +320,7 @@ void ChunkReader::read_parsed(const StoredTensor& tensor, const StoredChunk& chu
                               std::span<const RegionTarget> targets) {
   // The checksum is verified before parsing: if a changed byte makes parsing fail, the checksum
   // error gives the cause.
-  if (checksums_ != nullptr) {
+  if (checksums_ != nullptr && chunk.form == ItemForm::kArchive) {
     const auto slice = checkpoint_.slice(tensor.key, chunk.file, chunk.range);
     checksums_->add(*slice, tensor.key);
     checksums_->require_no_damage();

@@ -1,6 +1,5 @@
 #pragma once
-// Finds the byte ranges of items in their files, from the metadata. All functions except
-// safetensors_in() and require_apart() are pure.
+// Finds the byte ranges of items in their files, from the metadata. Opens no file.
 
 #include <cstdint>
 #include <limits>
@@ -40,17 +39,10 @@ std::optional<Overlap> find_overlap(
 /// Describes the overlap for an error message about overlap.item.
 std::string words_of(const Overlap& overlap);
 
-/// If torch wrote a file's tensors as safetensors (SerializationFormat.SAFETENSORS), returns an
-/// UNSUPPORTED error that says so and how to read them. The tensors of each payload file are then
-/// one safetensors file within it, and the ranges in the metadata all begin where that does. Reads
-/// a few bytes of each file. Files that can't be read are passed over.
-std::optional<Error> safetensors_in(const Checkpoint& checkpoint);
-
-/// Throws EXTENT_MISMATCH for the first file in which two items share bytes; the error has both
-/// keys, the file and the offset. Protects code that reads every item of a checkpoint: without this
-/// check, a few bytes of metadata could refer to the bytes of a large file again and again. No
-/// writer lets two items share bytes, unless it writes safetensors: then throws that error. O(n log
-/// n), from the metadata only if all is well.
+/// Throws what Checkpoint::require_sound() throws, and EXTENT_MISMATCH for the first file in which
+/// two items share bytes; the error has both keys, the file and the offset. Protects code that
+/// reads every item of a checkpoint: without this check, a few bytes of metadata could refer to the
+/// bytes of a large file again and again. No writer lets two items share bytes. O(n log n).
 void require_apart(const Checkpoint& checkpoint);
 
 }  // namespace reprise

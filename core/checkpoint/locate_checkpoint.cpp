@@ -7,10 +7,12 @@
 #include "core/base/natural_order.hpp"
 #include "core/base/print.hpp"
 #include "core/checkpoint/generations.hpp"
+#include "core/checkpoint/safetensors_files.hpp"
 #include "core/checkpoint/set_aside.hpp"
 #include "core/checkpoint/stored_tracker.hpp"
 #include "core/format/foreign_format.hpp"
 #include "core/format/metadata.hpp"
+#include "core/format/safetensors_tables.hpp"
 #include "core/format/tracker.hpp"
 #include "core/ports/store_path.hpp"
 #include "reprise/error.hpp"
@@ -46,10 +48,12 @@ std::vector<Entry> entries_of(Store& store, const std::string& path) {
   }
 }
 
-/// True if the directory has metadata; false also if it can't be looked into.
-bool is_readable_checkpoint(Store& store, const std::string& path) {
+using Holds = bool (*)(Store&, const std::string&);
+
+/// True if the directory holds a checkpoint of the format; false also if it can't be looked into.
+bool is_readable_checkpoint(Store& store, const std::string& path, Holds holds) {
   try {
-    return holds_metadata(store, path);
+    return holds(store, path);
   } catch (const Error&) {
     return false;
   }
@@ -57,7 +61,7 @@ bool is_readable_checkpoint(Store& store, const std::string& path) {
 
 /// What a search found below a directory.
 struct Below {
-  std::vector<std::string> found;  ///< relative names of directories with metadata, nearest first
+  std::vector<std::string> found;  ///< relative names of checkpoints, nearest first
   std::size_t looked_at = 0;       ///< directories
   bool all = true;                 ///< false if there may be directories that were not looked at
 };
@@ -67,9 +71,10 @@ struct Below {
 constexpr int kRootLevels = 2;
 constexpr int kJobLevels = 6;
 
-/// Finds directories with metadata up to `levels` below `path`. Does not look into them, nor into
-/// links further down.
-Below checkpoints_below(Store& store, const std::string& path, int levels) {
+/// Finds directories with metadata, or what `holds` accepts, up to `levels` below `path`. Does not
+/// look into them, nor into links further down.
+Below checkpoints_below(Store& store, const std::string& path, int levels,
+                        Holds holds = holds_metadata) {
   constexpr std::size_t kLookedAt = 4000;
   Below below;
   std::vector<std::string> level = {""};
@@ -85,7 +90,7 @@ Below checkpoints_below(Store& store, const std::string& path, int levels) {
         }
         ++below.looked_at;
         const std::string name = join_path(directory, entry.name);
-        if (is_readable_checkpoint(store, join_path(path, name))) {
+        if (is_readable_checkpoint(store, join_path(path, name), holds)) {
           below.found.push_back(name);
         } else if (!entry.link || depth == 1) {
           next.push_back(name);
@@ -122,10 +127,15 @@ std::optional<ForeignFormat> foreign_at(Store& store, const std::string& path) {
   return foreign_format_of(paths);
 }
 
-[[noreturn]] void fail_at_file(Store& store, const std::string& path) {
+/// Takes a file: one of safetensors may be a checkpoint by itself.
+Location locate_file(Store& store, const std::string& path, Formats formats) {
   const ErrorPlace place{.file = store.display(path)};
   const std::string name = path.substr(path.rfind('/') + 1);
   const auto parent = path.substr(0, path.size() - name.size());
+  const Location alone{
+      .directory = parent_path(path), .step = {}, .tracker = {}, .safetensors = true, .file = name};
+  const bool named = name.ends_with(kSafetensorsEnd) || name.ends_with(kSafetensorsIndexEnd);
+  if (formats == Formats::kAll && named) return alone;
   if (is_part_of_checkpoint(name)) {
     throw Error(Code::kNotFound,
                 "a checkpoint is a directory, but this is a file in one; name the directory: " +
@@ -135,6 +145,7 @@ std::optional<ForeignFormat> foreign_at(Store& store, const std::string& path) {
   const auto file = store.open(path);
   Bytes first(static_cast<std::size_t>(std::min<std::uint64_t>(file->size(), kForeignFileBytes)));
   file->read_at(0, first);
+  if (formats == Formats::kAll && is_safetensors_file(first)) return alone;
   std::vector<std::string> beside;
   for (const Entry& entry : entries_of(store, parent)) beside.push_back(entry.name);
   if (const auto foreign = foreign_file_of(name, first, beside)) {
@@ -225,9 +236,13 @@ std::string words_for_searched(const Below& below) {
          std::to_string(kJobLevels) + " levels below it; deeper directories were not searched";
 }
 
-[[noreturn]] void fail_without_checkpoint(Store& store, const std::string& path) {
+[[noreturn]] void fail_without_checkpoint(Store& store, const std::string& path, Formats formats) {
   const ErrorPlace place{.file = store.display(path)};
-  const Below near = checkpoints_below(store, path, kRootLevels);
+  Below near = checkpoints_below(store, path, kRootLevels);
+  if (near.found.empty() && formats == Formats::kAll) {
+    Below others = checkpoints_below(store, path, kRootLevels, holds_safetensors);
+    if (!others.found.empty()) near = std::move(others);
+  }
   const auto foreign = near.found.empty() ? foreign_at(store, path) : std::nullopt;
   if (foreign && foreign->certain) throw Error(Code::kUnsupported, foreign->message(), place);
   const Below below =
@@ -271,13 +286,15 @@ bool holds_metadata(Store& store, const std::string& directory) {
   return !metadata_names(store, directory).empty();
 }
 
-Location locate(Store& store, const std::string& path, const StepNames& names) {
+std::string Location::path() const { return file.empty() ? directory : join_path(directory, file); }
+
+Location locate(Store& store, const std::string& path, const StepNames& names, Formats formats) {
   const auto found = store.stat(path);
   if (!found) {
     if (const auto copy = replaced_copy(store, path)) return {*copy, step_in_name(path), {}};
     throw Error(Code::kNotFound, "it does not exist", {.file = store.display(path)});
   }
-  if (!found->directory) fail_at_file(store, path);
+  if (!found->directory) return locate_file(store, path, formats);
   if (!metadata_names(store, path).empty()) {
     const auto step = names.step_of(path.substr(path.rfind('/') + 1));
     return {path, step ? step : step_in_name(path), {}};
@@ -294,7 +311,10 @@ Location locate(Store& store, const std::string& path, const StepNames& names) {
                 "payload files but no .metadata: the save was never committed; use an earlier one",
                 {.file = store.display(path)});
   }
-  fail_without_checkpoint(store, path);
+  if (formats == Formats::kAll && holds_safetensors(store, path)) {
+    return {.directory = path, .step = step_in_name(path), .tracker = {}, .safetensors = true};
+  }
+  fail_without_checkpoint(store, path, formats);
 }
 
 bool nothing_saved(Store& store, const std::string& path) {

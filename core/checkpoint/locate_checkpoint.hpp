@@ -13,10 +13,18 @@ namespace reprise {
 
 /// Says where locate() found a checkpoint.
 struct Location {
-  std::string directory;               ///< directory of the `.metadata`, within the store
+  std::string directory;               ///< directory of the files, within the store
   std::optional<Step> step;            ///< from the name of the directory or the tracker
   std::optional<std::string> tracker;  ///< path of the tracker that was followed
+  bool safetensors = false;            ///< true if there is no `.metadata`
+  std::string file = {};               ///< the one file or index in the directory that was named
+
+  /// Returns the path by which locate() finds this again.
+  std::string path() const;
 };
+
+/// The formats that a caller can do something with.
+enum class Formats : std::uint8_t { kTorchDist, kAll };
 
 /// Finds the checkpoint that `path` refers to: a directory with `.metadata` or `__<rank>.metadata`,
 /// or a root whose latest_checkpointed_iteration.txt names such a directory. If the directory is
@@ -24,8 +32,10 @@ struct Location {
 /// throws NOT_FOUND, INCOMPLETE_SELECTED (payload without metadata), TRACKER_DANGLING (the tracker
 /// names a missing directory) or UNSUPPORTED (another program's checkpoint, named in the message).
 /// If `names` are such that have no tracker, a root is a directory with iterations, and the newest
-/// committed one is returned.
-Location locate(Store& store, const std::string& path, const StepNames& names = {});
+/// committed one is returned. With Formats::kAll, `path` may also be a safetensors file, an index
+/// of such files, or a directory that has some and neither `.metadata`, tracker nor payload.
+Location locate(Store& store, const std::string& path, const StepNames& names = {},
+                Formats formats = Formats::kTorchDist);
 /// True if no checkpoint was ever committed at `path`: it does not exist, or contains neither a
 /// tracker nor anything that was a checkpoint, of whatever program. Leftovers of an interrupted
 /// save are ignored.

@@ -103,6 +103,9 @@ TensorReader::Opened& TensorReader::opened(std::uint32_t chunk) {
   auto& found = opened_[chunk];
   if (found) return *found;
   const StoredChunk& stored = tensor_.chunks[chunk];
+  if (stored.form == ItemForm::kElements) {  // there are no checksums
+    return found.emplace(Opened{resources_.checkpoint.tensor_item(tensor_, stored), std::nullopt});
+  }
   const auto slice = resources_.checkpoint.slice(tensor_.key, stored.file, stored.range);
   Archive archive(*slice);
   if (resources_.checksums == nullptr) {

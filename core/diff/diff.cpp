@@ -111,11 +111,26 @@ void sort_out(const ChecksumTally& tally, const Checkpoint& checkpoint, const Di
 
 /// Adds a note about the files that an earlier save left. They are not compared.
 void note_stale_files(Checkpoint& checkpoint, DiffReport& report) {
+  if (checkpoint.location().safetensors) return;
   for (Finding& finding : check_stale_files(checkpoint)) {
     finding.severity = Severity::kNote;
     finding.message += "; not compared";
     report.notes.push_back(std::move(finding));
   }
+}
+
+/// Files beside tensors are compared where both sides are directories of one format. A model's
+/// config.json has no place in a checkpoint of a job, nor random states in a model.
+bool have_files_alike(const Checkpoint& left, const Checkpoint& right, DiffReport& report) {
+  const auto alone = [](const Checkpoint& one) { return !one.location().file.empty(); };
+  const bool same_format = left.location().safetensors == right.location().safetensors;
+  if (same_format && !alone(left) && !alone(right)) return true;
+  report.notes.push_back({Severity::kNote, Code::kUnsupported,
+                          same_format
+                              ? "files beside the tensors were not compared: a file was named"
+                              : "files beside the tensors were not compared: A and B have "
+                                "different formats"});
+  return false;
 }
 
 }  // namespace
@@ -135,7 +150,7 @@ DiffReport diff(Checkpoint& left, Checkpoint& right, Device& device, const DiffO
   DiffSides sides(left, right, seams);
   diff_objects(sides, options, report);
   diff_tensors(sides, device, options, progress, report);
-  diff_beside(sides, options, report);
+  if (have_files_alike(left, right, report)) diff_beside(sides, options, report);
   for (Checkpoint* side : {&left, &right}) note_stale_files(*side, report);
   sort_out(sides.left_checksums, left, seams, report);
   sort_out(sides.right_checksums, right, seams, report);

@@ -34,14 +34,9 @@ constexpr std::string_view kByItsJob =
 constexpr std::string_view kByMegatron =
     "make one of it with Megatron-LM: load it with --ckpt-convert-format torch_dist "
     "--ckpt-convert-save DIR";
-constexpr std::string_view kByLoadFile =
-    "load them with safetensors.torch.load_file, and save the tensors with "
-    "torch.distributed.checkpoint.save";
-constexpr std::string_view kByConsolidation =
-    "each file has pieces of tensors under the names of the whole: put them together with "
-    "torch.distributed.checkpoint._consolidate_hf_safetensors, or load them with "
-    "torch.distributed.checkpoint.HuggingFaceStorageReader, and save with "
-    "torch.distributed.checkpoint.save";
+constexpr std::string_view kByReshard = "make one of it: reprise reshard IN OUT";
+constexpr std::string_view kOfAllPieces =
+    "each file is one rank's part; make one of all in their directory: reprise reshard DIR OUT";
 constexpr std::string_view kByUnpacking =
     "unpack it with tar: if it has a distributed checkpoint, that is a directory in it";
 
@@ -99,18 +94,20 @@ const std::vector<Format>& formats() {
        {"_CHECKPOINT_METADATA", "manifest.ocdbt", "ocdbt.process_*/*"}},
       {"zarr arrays, as Megatron-Core saved them before torch_dist", kByMegatron, {".zarray"}},
       {"safetensors files with pieces of tensors, as torch writes them (HuggingFaceStorageWriter)",
-       kByConsolidation,
+       kOfAllPieces,
        {"shard-#-model-#-of-#.safetensors"}},
       {"an adapter of a Hugging Face model, without the model",
        "load the model with it (peft.PeftModel.from_pretrained), merge it (merge_and_unload), and "
        "save the state_dict() with torch.distributed.checkpoint.save",
        {"adapter_model.safetensors", "adapter_model.bin", "adapter_config.json"}},
       {"a Hugging Face checkpoint",
+       kByReshard,
+       {"model.safetensors.index.json", "model.safetensors", "model-*-of-*.safetensors"}},
+      {"safetensors files", kByReshard, {"*.safetensors"}},
+      {"a Hugging Face checkpoint",
        "load it with from_pretrained, and save its state_dict() with "
        "torch.distributed.checkpoint.save",
-       {"model.safetensors.index.json", "model.safetensors", "model-*-of-*.safetensors",
-        "pytorch_model.bin.index.json", "pytorch_model.bin", "pytorch_model-*-of-*.bin"}},
-      {"safetensors files", kByLoadFile, {"*.safetensors"}},
+       {"pytorch_model.bin.index.json", "pytorch_model.bin", "pytorch_model-*-of-*.bin"}},
       {"an archive of NeMo", kByUnpacking, {"*.nemo"}},
       {"the context of a NeMo checkpoint, without its weights",
        "the weights should be in a directory 'weights' beside 'context', but they are not there",
@@ -183,12 +180,6 @@ bool begins_with(ByteSpan bytes, std::string_view what) {
   return bytes.size() >= what.size() && std::memcmp(bytes.data(), what.data(), what.size()) == 0;
 }
 
-/// A safetensors file begins with the length of a JSON object, as 8 bytes, then the object.
-bool is_safetensors(ByteSpan first) {
-  return first.size() > 9 && first[8] == std::byte{'{'} && first[7] == std::byte{0} &&
-         first[6] == std::byte{0};
-}
-
 bool has_text(ByteSpan bytes, std::string_view what) {
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   return text.find(what) != std::string_view::npos;
@@ -231,9 +222,9 @@ std::optional<ForeignFormat> foreign_file_of(std::string_view name, ByteSpan fir
       return format.name.find(part) != std::string_view::npos && shows(format, name);
     });
   };
-  if (is_safetensors(first)) {
+  if (is_safetensors_file(first)) {
     if (named("pieces of tensors")) {
-      return ForeignFormat{"a safetensors file with pieces of tensors", kByConsolidation, {}};
+      return ForeignFormat{"a safetensors file with pieces of tensors", kOfAllPieces, {}};
     }
     if (named("adapter")) {
       return ForeignFormat{"an adapter's safetensors file, without its model",
@@ -242,10 +233,7 @@ std::optional<ForeignFormat> foreign_file_of(std::string_view name, ByteSpan fir
                            "torch.distributed.checkpoint.save",
                            {}};
     }
-    return ForeignFormat{"a safetensors file",
-                         "load it with safetensors.torch.load_file, and save the tensors with "
-                         "torch.distributed.checkpoint.save",
-                         {}};
+    return ForeignFormat{"a safetensors file", kByReshard, {}};
   }
   if (fits(name, "*.nemo")) return ForeignFormat{"an archive of NeMo", kByUnpacking, {}};
   const bool archive = begins_with(first, "PK\x03\x04") && has_text(first, "data.pkl");
@@ -272,6 +260,12 @@ std::optional<ForeignFormat> foreign_file_of(std::string_view name, ByteSpan fir
         "a GGUF file", "convert the model that it was made of; it can't be made back into one", {}};
   }
   return std::nullopt;
+}
+
+/// It begins with the length of a JSON object, as 8 bytes, then the object.
+bool is_safetensors_file(ByteSpan first) {
+  return first.size() > 9 && first[8] == std::byte{'{'} && first[7] == std::byte{0} &&
+         first[6] == std::byte{0};
 }
 
 bool is_part_of_checkpoint(std::string_view name) {

@@ -36,6 +36,9 @@ inline constexpr std::size_t kForeignFileBytes = 64;
 std::optional<ForeignFormat> foreign_file_of(std::string_view name, ByteSpan first,
                                              std::span<const std::string> beside = {});
 
+/// True if the first bytes are those of a safetensors file.
+bool is_safetensors_file(ByteSpan first);
+
 /// True if a file with this name is usually part of a torch_dist checkpoint: the checkpoint is then
 /// the directory around it.
 bool is_part_of_checkpoint(std::string_view name);

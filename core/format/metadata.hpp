@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/state/catalog.hpp"
+#include "reprise/inspect.hpp"
 #include "reprise/state.hpp"
 
 namespace reprise {
@@ -23,8 +24,18 @@ inline constexpr std::string_view kMetadataFile = ".metadata";
 /// Returns the rank in a name of the form `__<rank>.metadata`; nothing for other names.
 std::optional<std::int32_t> rank_of_metadata(std::string_view name);
 
+/// What a checkpoint consists of.
+enum class StoredForm : std::uint8_t {
+  kTorchDist,          ///< `.metadata` and payload files
+  kSafetensors,        ///< one safetensors file, or shards
+  kSafetensorsPieces,  ///< safetensors files with pieces of the same tensors, as torch writes them
+};
+
 struct Metadata {
   Catalog catalog;
+  StoredForm form = StoredForm::kTorchDist;
+  /// What is wrong with safetensors files, and what is worth knowing of them; `verify` lists it.
+  Findings findings = {};
   /// Ranks that each wrote their own metadata, ascending; empty if a single `.metadata` serves all
   /// ranks.
   std::vector<std::int32_t> ranks = {};

@@ -22,10 +22,17 @@ using FileIndex = std::uint32_t;
 /// File index of an item for which the metadata lists no storage.
 inline constexpr FileIndex kNoFile = 0xffffffff;
 
+/// What the bytes of a chunk are.
+enum class ItemForm : std::uint8_t {
+  kArchive,   ///< what torch.save writes for one tensor
+  kElements,  ///< the elements alone, row-major and little-endian, as in a safetensors file
+};
+
 struct StoredChunk {
   Box box;
   FileIndex file = kNoFile;
-  ByteRange range;  ///< range of the whole item (an archive), not only of its elements
+  ByteRange range;  ///< range of the whole item; an archive has more than its elements
+  ItemForm form = ItemForm::kArchive;
 
   friend bool operator==(const StoredChunk&, const StoredChunk&) = default;
 };

@@ -17,6 +17,7 @@
 #include "core/verify/verify_objects.hpp"
 #include "core/verify/verify_payload.hpp"
 #include "core/verify/verify_planner.hpp"
+#include "core/verify/verify_safetensors.hpp"
 #include "core/verify/verify_signs.hpp"
 
 namespace reprise {
@@ -41,9 +42,9 @@ void take_of_metadata(Findings more, const Checkpoint& checkpoint, VerifyReport&
   for (auto& finding : more) {
     if (finding.file.empty()) {
       const std::string& directory = checkpoint.location().directory;
+      const bool single = checkpoint.metadata().ranks.empty() && !checkpoint.location().safetensors;
       finding.file = checkpoint.store().display(
-          checkpoint.metadata().ranks.empty() ? join_path(directory, std::string(kMetadataFile))
-                                              : directory);
+          single ? join_path(directory, std::string(kMetadataFile)) : directory);
     }
   }
   take(std::move(more), report);
@@ -76,7 +77,10 @@ void count(const Catalog& catalog, VerifyReport& report) {
   report.files = catalog.files.size();
   for (const auto& tensor : catalog.tensors) {
     report.elements += static_cast<std::uint64_t>(volume(logical_shape(tensor)));
-    for (const auto& chunk : tensor.chunks) report.bytes += chunk.range.size;
+    for (const auto& chunk : tensor.chunks) {
+      report.bytes += chunk.range.size;
+      report.no_checksums = report.no_checksums || chunk.form == ItemForm::kElements;
+    }
   }
   for (const auto& object : catalog.objects) report.bytes += object.range.size;
 }
@@ -204,7 +208,7 @@ bool is_too_large(Store& store, const std::string& path) try {
 /// Opens the checkpoint. Returns nothing if that fails; the report then says why.
 std::optional<Checkpoint> open(Store& store, const std::string& path, VerifyReport& report) {
   try {
-    return Checkpoint::open(store, path);
+    return Checkpoint::open_any(store, path);
   } catch (const Error& error) {
     if (error.code() == Code::kNotFound || error.code() == Code::kIo) throw;
     Finding finding = finding_from(error.within({.file = store.display(path)}));
@@ -224,17 +228,21 @@ VerifyReport verify(Store& store, const std::string& path, PayloadCheck payload,
   if (!checkpoint) return report;
   const Catalog& catalog = checkpoint->catalog();
   report.location = checkpoint->location();
-  report.where = store.display(report.location->directory);
+  report.where = store.display(report.location->path());
   report.payload_read = payload == PayloadCheck::kRead;
   count(catalog, report);
   for (const auto& note : checkpoint->metadata().notes) {
     report.findings.push_back({Severity::kNote, Code::kUnsupported, note});
   }
-  if (const auto error = safetensors_in(*checkpoint)) {
-    take({finding_from(*error)}, report);
+  take(checkpoint->metadata().findings, report);
+  const auto files = stored_files(*checkpoint);
+  if (report.location->safetensors) {
+    take_of_metadata(check_cover(catalog, files), *checkpoint, report);
+    take(check_safetensors(*checkpoint), report);
+    if (payload == PayloadCheck::kRead) verify_payload(*checkpoint, files, progress, report);
+    checkpoint->require_in_place();
     return report;
   }
-  const auto files = stored_files(*checkpoint);
   take_of_metadata(check_cover(catalog, files), *checkpoint, report);
   take(check_storage(catalog, files), report);
   take_of_metadata(check_shards(*checkpoint), *checkpoint, report);

@@ -33,6 +33,7 @@ struct VerifyReport {
   bool payload_read = false;
   bool manifest = false;          ///< true if all files were compared with an integrity.json
   bool partial_manifest = false;  ///< true if there is one that does not list all files
+  bool no_checksums = false;      ///< true if there are tensors without checksums: safetensors
 
   /// True if the metadata lists nothing, so that nothing was examined.
   bool vacuous() const { return location && tensors + objects == 0; }

@@ -11,7 +11,7 @@ import pathlib
 import subprocess
 import sys
 
-SCRIPTS = {"mcore": "make_mcore_fixtures.py", "mimo": "make_mimo_fixtures.py", "torch": "make_fixtures.py", "objects": "make_objects.py", "spellings": "make_spellings.py", "owners": "make_owners.py"}
+SCRIPTS = {"mcore": "make_mcore_fixtures.py", "mimo": "make_mimo_fixtures.py", "torch": "make_fixtures.py", "objects": "make_objects.py", "spellings": "make_spellings.py", "owners": "make_owners.py", "safetensors": "make_safetensors.py"}
 
 
 def git(*arguments):
@@ -46,6 +46,11 @@ def entries(data):
     for owners in sorted(data.glob("mcore_*_owners.txt")):
         made = {"torch": "2.15.0", "python": "3.11.7", "megatron_core": owners.name.split("_")[1]}
         yield entry(data, owners.name, [owners], SCRIPTS["owners"], made)
+
+
+    for folder in sorted(data.glob("safetensors_*")):
+        made = json.loads((folder / "expected.json").read_text())
+        yield entry(data, folder.name, [p for p in folder.rglob("*") if p.is_file()], SCRIPTS["safetensors"], made)
 
 
 def main():

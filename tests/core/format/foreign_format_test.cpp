@@ -179,7 +179,7 @@ TEST(ForeignFormat, no_advice_makes_a_checkpoint_of_a_part) {
   const std::string safetensors("\x40\0\0\0\0\0\0\0{\"a\":", 13);
   EXPECT_THAT(foreign_file_of("shard-00001-model-00001-of-00002.safetensors", as_bytes(safetensors))
                   ->message(),
-              HasSubstr("HuggingFaceStorageReader"));
+              HasSubstr("reprise reshard DIR OUT"));
   EXPECT_THAT(foreign_file_of("adapter_model.safetensors", as_bytes(safetensors))->message(),
               HasSubstr("peft"));
   EXPECT_THAT(foreign_file_of("x.nemo", as_bytes("model_config.yaml"))->message(),

@@ -188,43 +188,6 @@ TEST(Verify, LeftoversOfCrashedSavesAreNotedIfTheyCarryTheMark) {
           kToken));
 }
 
-// torch 2.15 writes the objects first, then one safetensors file of all tensors. The range of each
-// tensor begins where that file does.
-TEST(Verify, TensorsSavedAsSafetensorsAreOneFindingWithTheWayToReadThem) {
-  for (const std::string& before : {std::string(), std::string("objects")}) {
-    const std::string header = R"({"b":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},)"
-                               R"("w":{"dtype":"U8","shape":[8],"data_offsets":[4,12]}})";
-    Bytes payload = to_bytes(before);
-    append_le(payload, static_cast<std::uint64_t>(header.size()));
-    append(payload, as_bytes(header));
-    append(payload, Bytes(12));
-    Metadata metadata;
-    metadata.catalog.files = {"__0_0.distcp"};
-    for (const auto& [key, size] :
-         std::vector<std::pair<std::string, std::uint64_t>>{{"b", 4}, {"w", 8}}) {
-      const Dims shape = {static_cast<std::int64_t>(size)};
-      metadata.catalog.tensors.push_back(
-          {.key = key,
-           .dtype = DType::kUInt8,
-           .shape = shape,
-           .chunks = {{Box::whole(shape), 0, {before.size(), size}}}});
-    }
-    contracts::TemporaryDirectory directory;
-    PosixStore store(directory.path());
-    store.make_directory("ckpt");
-    write_durably(store, "ckpt/__0_0.distcp", payload);
-    write_durably(store, "ckpt/.metadata", write_metadata(metadata));
-    const VerifyReport report = verify_at(store, "ckpt");
-    EXPECT_EQ(report.verdict(), VerifyVerdict::kNotSupported);
-    ASSERT_EQ(report.findings.size(), 1U) << words_of(report.findings);
-    EXPECT_THAT(report.findings[0].message,
-                HasSubstr("safetensors.torch.load(open(FILE, 'rb').read()[" +
-                          std::to_string(before.size()) + ":])"));
-    const Checkpoint opened = Checkpoint::open(store, "ckpt");
-    EXPECT_EQ(contracts::code_of([&] { require_apart(opened); }), Code::kUnsupported);
-  }
-}
-
 TEST(Verify, WhatAWriterAtWorkMadeIsNoLeftover) {
   for (const std::string suffix : {".saving-", ".replaced-"}) {
     test::FixtureCopy copy("torch_2.15.0/same_content_a");

@@ -1,0 +1,61 @@
+#pragma once
+// Reads the header of a safetensors file.
+//
+//   length of the header (8, little-endian) | JSON object, may end in spaces | elements
+//
+//   {"__metadata__": {"format": "pt"},                     texts, may be missing
+//    "w": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, ...}
+//
+// Offsets count from the end of the header. The elements of all tensors, row-major and
+// little-endian, fill the rest of the file: without holes, in any order. There are no checksums.
+// See docs of the safetensors package, and its tensor.rs.
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/base/bytes.hpp"
+#include "reprise/inspect.hpp"
+#include "reprise/tensor.hpp"
+
+namespace reprise {
+
+/// Largest header that readers of safetensors take.
+inline constexpr std::uint64_t kSafetensorsHeaderMax = 100'000'000;
+/// Number of bytes before the JSON object.
+inline constexpr std::uint64_t kSafetensorsLengthBytes = 8;
+
+struct SafetensorsEntry {
+  std::string key;
+  DType dtype = DType::kFloat32;
+  Dims shape;
+  FoldedExtents folded = {};  ///< of a tensor of more than kMaxNdim dimensions
+  ByteRange range;            ///< its elements, counted from the first byte of the length
+};
+
+struct SafetensorsHeader {
+  std::uint64_t data_begin = 0;           ///< where the elements begin
+  std::vector<SafetensorsEntry> entries;  ///< in the order of their bytes; keys are unique
+  std::map<std::string, std::string> metadata;
+};
+
+/// Returns the number of bytes of the JSON object, from the first 8 bytes of a file of `size`
+/// bytes. `place` is where these begin. Throws TORN_FILE if the file is too short, and LIMIT if the
+/// header would be larger than readers take.
+std::uint64_t safetensors_header_bytes(ByteSpan first, std::uint64_t size, const ErrorPlace& place);
+
+/// Parses the JSON object. `place` is where it begins. Needs memory in proportion to its length.
+/// Throws TORN_FILE (not such a JSON object, a key twice, a range that ends before it begins),
+/// EXTENT_MISMATCH (a range whose length does not fit dtype and shape), LIMIT (an overflow) or
+/// UNSUPPORTED (dtype, key of more than 4096 bytes). Errors about a tensor have its key, and the
+/// offset behind it. Does not check that ranges lie apart and within the file.
+SafetensorsHeader read_safetensors_header(ByteSpan json, const ErrorPlace& place);
+
+/// Checks the ranges: they lie within the `size` bytes from `place` on (TORN_FILE), share no byte
+/// (CHUNK_OVERLAP) and leave none out (COVERAGE_GAP). Returns one error of each kind at most, which
+/// says how many more there are.
+Findings check_safetensors_layout(const SafetensorsHeader& header, std::uint64_t size,
+                                  const ErrorPlace& place);
+
+}  // namespace reprise
