@@ -2,7 +2,10 @@
 // Catches SIGINT, SIGTERM and SIGHUP, so that a long operation can check whether one has arrived
 // and stop cleanly. A second signal ends the program at once.
 
+#include <exception>
 #include <string>
+
+#include "reprise/inspect.hpp"
 
 namespace reprise::cli {
 
@@ -21,6 +24,24 @@ class Interrupts {
 
   /// True once a signal has arrived.
   static bool came();
+};
+
+struct Interrupted : std::exception {
+  const char* what() const noexcept override { return "interrupted"; }
+};
+
+/// Forwards progress. Once a signal has arrived, throws Interrupted instead, which ends the work.
+class UntilInterrupted final : public Progress {
+ public:
+  explicit UntilInterrupted(Progress& shown) : shown_(shown) {}
+
+  void advance(std::string_view what, std::uint64_t done, std::uint64_t total) override {
+    if (Interrupts::came()) throw Interrupted();
+    shown_.advance(what, done, total);
+  }
+
+ private:
+  Progress& shown_;
 };
 
 }  // namespace reprise::cli

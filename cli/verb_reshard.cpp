@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <exception>
 
 #include "cli/arguments/checkpoint_argument.hpp"
 #include "cli/arguments/place_to_write.hpp"
@@ -16,30 +15,11 @@
 #include "core/base/print.hpp"
 #include "core/ports/no_progress.hpp"
 #include "core/reshard/reshard.hpp"
-#include "core/verify/verify.hpp"
 
 namespace reprise::cli {
 namespace {
 
 constexpr std::int64_t kWritersMax = 65536;
-
-struct Interrupted : std::exception {
-  const char* what() const noexcept override { return "interrupted"; }
-};
-
-/// Forwards progress. Once a signal has arrived, throws instead, which ends the reshard.
-class UntilInterrupted final : public Progress {
- public:
-  explicit UntilInterrupted(Progress& shown) : shown_(shown) {}
-
-  void advance(std::string_view what, std::uint64_t done, std::uint64_t total) override {
-    if (Interrupts::came()) throw Interrupted();
-    shown_.advance(what, done, total);
-  }
-
- private:
-  Progress& shown_;
-};
 
 class ReshardVerb final : public Verb {
  public:
@@ -93,10 +73,11 @@ class ReshardVerb final : public Verb {
     options.last_look = [&to, this] {
       require_free(to, force_ ? Standing::kReplaced : Standing::kKept);
     };
+    NoProgress none;
     source.require_common_if_megatron();
-    require_whole(*from.store, source.location().path(), "IN");
+    require_whole(*from.store, source.location().path(), "IN", PayloadCheck::kSkip, none);
     const ReshardReport report = write(source, to, options, console);
-    require_whole(*to.store, to.path, "OUT was written, and");
+    require_whole(*to.store, to.path, "OUT was written, and", PayloadCheck::kSkip, none);
     if (json_) {
       console.out << reshard_json(source_, target_, report);
     } else {
@@ -117,17 +98,6 @@ class ReshardVerb final : public Verb {
     if (per_rank_ == "first") return PerRank::kFirst;
     if (per_rank_ == "drop") return PerRank::kDrop;
     throw Error(Code::kUsage, "--per-rank is 'first' or 'drop', not '" + per_rank_ + "'");
-  }
-
-  /// Throws the first error that `verify` finds without reading elements: what is copied as it is
-  /// would be as wrong in OUT. Elements are compared with their checksums when they are copied.
-  static void require_whole(Store& store, const std::string& path, const std::string& what) {
-    NoProgress progress;
-    for (const Finding& finding : verify(store, path, PayloadCheck::kSkip, progress).findings) {
-      if (finding.severity != Severity::kError) continue;
-      throw Error(finding.code, what + " is not whole: " + finding.message,
-                  {.key = finding.key, .file = finding.file, .offset = finding.offset});
-    }
   }
 
   /// Describes what became of values that belong to individual ranks.
@@ -186,19 +156,10 @@ class ReshardVerb final : public Verb {
       parents.keep();
       return report;
     } catch (const Interrupted&) {
-      throw Error(Code::kIncompleteSelected, "interrupted by a signal: " + left_by_interrupt(to),
+      throw Error(Code::kIncompleteSelected,
+                  "interrupted by a signal: " + left_by_interrupt(to, name()),
                   {.file = to.display()});
     }
-  }
-
-  /// Describes the state of OUT after an interrupt. Lists files that were written and could not be
-  /// removed; usually there are none.
-  static std::string left_by_interrupt(const StoredPath& to) {
-    const auto left = unfinished_of(to);
-    if (left.empty()) return "nothing of it is left, and what was there before is unchanged";
-    return "what was there before is unchanged; what was written could not be removed, and the "
-           "next reshard into this OUT will remove it: " +
-           join(left, ", ");
   }
 
   std::string source_;

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "core/adapters/posix/posix_store.hpp"
+#include "core/verify/verify.hpp"
 
 namespace reprise::cli {
 
@@ -23,6 +24,11 @@ struct StoredPath {
 /// Returns the store and the path for an argument. Throws IO if symbolic links form a loop, or if a
 /// directory without search permission prevents the path from being resolved.
 StoredPath stored_path(const std::string& argument);
+
+/// Throws the first error that `verify` finds, without reading elements unless `payload` says so;
+/// `what` begins the message.
+void require_whole(Store& store, const std::string& path, const std::string& what,
+                   PayloadCheck payload, Progress& progress);
 
 /// Returns the absolute path. Follows symbolic links as far as the path exists. Throws the same
 /// errors as stored_path().

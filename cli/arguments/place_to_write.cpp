@@ -149,4 +149,12 @@ std::vector<std::string> unfinished_of(const StoredPath& out) {
   return found;
 }
 
+std::string left_by_interrupt(const StoredPath& out, std::string_view verb) {
+  const auto left = unfinished_of(out);
+  if (left.empty()) return "nothing of it is left, and what was there before is unchanged";
+  return "what was there before is unchanged; what was written could not be removed, and the "
+         "next " +
+         std::string(verb) + " into this OUT will remove it: " + join(left, ", ");
+}
+
 }  // namespace reprise::cli

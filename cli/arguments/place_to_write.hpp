@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/arguments/checkpoint_argument.hpp"
@@ -44,5 +45,8 @@ void require_free(const StoredPath& out, Standing standing);
 /// Lists the unfinished files that earlier writers of OUT left. The paths include the directory
 /// that the user gave, so they can be printed.
 std::vector<std::string> unfinished_of(const StoredPath& out);
+/// Describes the state of OUT after an interrupt of `verb`. Lists files that were written and could
+/// not be removed; usually there are none.
+std::string left_by_interrupt(const StoredPath& out, std::string_view verb);
 
 }  // namespace reprise::cli

@@ -88,6 +88,19 @@ bool KeyPattern::found_in(std::string_view key) const {
   return RE2::PartialMatch(piece_of(key), compiled_->re2);
 }
 
+std::optional<std::vector<std::string>> KeyPattern::groups_of(std::string_view key) const {
+  const auto count = static_cast<std::size_t>(compiled_->re2.NumberOfCapturingGroups());
+  std::vector<std::string> groups(count);
+  std::vector<RE2::Arg> arguments;
+  for (auto& group : groups) arguments.emplace_back(&group);
+  std::vector<const RE2::Arg*> pointers;
+  for (const auto& argument : arguments) pointers.push_back(&argument);
+  if (!RE2::FullMatchN(piece_of(key), compiled_->re2, pointers.data(), static_cast<int>(count))) {
+    return std::nullopt;
+  }
+  return groups;
+}
+
 KeySubstitution::KeySubstitution(const std::string& pattern, const std::string& text,
                                  Matches matches, const std::string& option)
     : KeyPattern(pattern, option), rewrite_(rewrite_of(text)), matches_(matches) {

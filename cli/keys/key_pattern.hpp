@@ -3,8 +3,10 @@
 // proportional to the key, whatever the expression, so that keys of any file can be matched.
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace reprise::cli {
 
@@ -17,6 +19,8 @@ class KeyPattern {
 
   /// True if the expression matches somewhere in the key.
   bool found_in(std::string_view key) const;
+  /// Returns what the groups of the expression matched, if it matches the whole key.
+  std::optional<std::vector<std::string>> groups_of(std::string_view key) const;
 
  protected:
   struct Compiled;

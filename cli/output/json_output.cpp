@@ -330,6 +330,28 @@ std::string diff_json(const DiffRequest& request, const DiffReport& report) {
                     {"ignored_differences", report.ignored_differences}});
 }
 
+std::string export_json(const std::pair<std::string, std::string>& paths,
+                        const ExportReport& report, const std::vector<std::string>& left_out) {
+  Json lost = Json::array();
+  for (const auto& one : report.lost) {
+    lost.push_back({{"key", one.key}, {"elements", one.elements}, {"of", one.of}});
+  }
+  Json converted = Json::array();
+  for (const auto& one : report.converted) {
+    converted.push_back({{"key", one.key}, {"from", name_of(one.from)}, {"to", name_of(one.to)}});
+  }
+  return json_text({{"source", paths.first},
+                    {"target", paths.second},
+                    {"files", report.files},
+                    {"tensors", report.tensors},
+                    {"elements", report.elements},
+                    {"bytes", report.bytes},
+                    {"proved", report.proved},
+                    {"lost", lost},
+                    {"converted", converted},
+                    {"left_out", left_out}});
+}
+
 std::string reshard_json(const std::string& source, const std::string& target,
                          const ReshardReport& report) {
   return json_text({{"source", source},

@@ -8,6 +8,7 @@
 #include "cli/keys/key_filter.hpp"
 #include "cli/output/files_report.hpp"
 #include "core/diff/diff.hpp"
+#include "core/export/export.hpp"
 #include "core/reshard/reshard.hpp"
 #include "core/verify/verify.hpp"
 #include "driver/record/tensor_digest.hpp"
@@ -24,6 +25,9 @@ std::string verify_json(const std::vector<std::pair<std::string, VerifyReport>>&
 
 std::string diff_json(const DiffRequest& request, const DiffReport& report);
 
+/// What `export` did: the paths of IN and OUT, and the keys of what is not in OUT.
+std::string export_json(const std::pair<std::string, std::string>& paths,
+                        const ExportReport& report, const std::vector<std::string>& left_out);
 std::string reshard_json(const std::string& source, const std::string& target,
                          const ReshardReport& report);
 

@@ -390,6 +390,45 @@ SafetensorsHeader read_safetensors_header(ByteSpan json, const ErrorPlace& place
   return header;
 }
 
+std::optional<std::string_view> safetensors_name_of(DType dtype) {
+  const auto row = std::ranges::find(kDTypes, dtype, &DTypeRow::dtype);
+  if (row == std::end(kDTypes)) return std::nullopt;
+  return row->name;
+}
+
+std::string write_safetensors_header(SafetensorsHeader& header) {
+  nlohmann::ordered_json json;
+  if (!header.metadata.empty()) json["__metadata__"] = header.metadata;
+  std::uint64_t end = 0;
+  for (auto& entry : header.entries) {
+    const auto row = std::ranges::find(kDTypes, entry.dtype, &DTypeRow::dtype);
+    if (row == std::end(kDTypes)) {
+      throw Error(Code::kUnsupported,
+                  "safetensors has no type " + std::string(name_of(entry.dtype)),
+                  {.key = entry.key});
+    }
+    entry.range = {end, static_cast<std::uint64_t>(volume(entry.shape)) * size_of(entry.dtype)};
+    end += entry.range.size;
+    std::vector<std::int64_t> shape(entry.shape.begin(), entry.shape.end());
+    if (row->packed > 1 && !shape.empty()) shape.back() *= row->packed;
+    json[entry.key] = {
+        {"dtype", row->name}, {"shape", shape}, {"data_offsets", {entry.range.offset, end}}};
+  }
+  std::string text = json.dump();
+  text.append((8 - text.size() % 8) % 8, ' ');  // elements begin at a multiple of 8 bytes
+  if (text.size() > kSafetensorsHeaderMax) {
+    throw Error(Code::kLimit, "the header would have " + std::to_string(text.size()) +
+                                  " bytes, more than readers take; write smaller files");
+  }
+  header.data_begin = kSafetensorsLengthBytes + text.size();
+  for (auto& entry : header.entries) entry.range.offset += header.data_begin;
+  std::string bytes;
+  for (unsigned shift = 0; shift < 64; shift += 8) {
+    bytes += static_cast<char>((text.size() >> shift) & 0xffU);
+  }
+  return bytes + text;
+}
+
 Findings check_safetensors_layout(const SafetensorsHeader& header, std::uint64_t size,
                                   const ErrorPlace& place) {
   OfKind torn(Code::kTornFile, place);

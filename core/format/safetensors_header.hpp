@@ -12,7 +12,9 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/base/bytes.hpp"
@@ -51,6 +53,14 @@ std::uint64_t safetensors_header_bytes(ByteSpan first, std::uint64_t size, const
 /// UNSUPPORTED (dtype, key of more than 4096 bytes). Errors about a tensor have its key, and the
 /// offset behind it. Does not check that ranges lie apart and within the file.
 SafetensorsHeader read_safetensors_header(ByteSpan json, const ErrorPlace& place);
+
+/// Returns the format's name for the type; nothing if it has none.
+std::optional<std::string_view> safetensors_name_of(DType dtype);
+
+/// Lays out the elements of the entries one after the other: sets data_begin and the ranges.
+/// Returns the bytes before the elements. Throws UNSUPPORTED for a type that the format does not
+/// have, and LIMIT if readers would not take the header.
+std::string write_safetensors_header(SafetensorsHeader& header);
 
 /// Checks the ranges: they lie within the `size` bytes from `place` on (TORN_FILE), share no byte
 /// (CHUNK_OVERLAP) and leave none out (COVERAGE_GAP). Returns one error of each kind at most, which

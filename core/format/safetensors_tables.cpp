@@ -341,6 +341,14 @@ SafetensorsIndex read_safetensors_index(ByteSpan json, const std::string& displa
   return index;
 }
 
+std::string write_safetensors_index(const std::map<std::string, std::string>& shards,
+                                    std::uint64_t total_size) {
+  nlohmann::ordered_json index;
+  index["metadata"]["total_size"] = total_size;
+  index["weight_map"] = shards;
+  return index.dump(2) + "\n";
+}
+
 std::map<std::string, std::vector<std::uint64_t>> saved_offsets_of(const SafetensorsHeader& header,
                                                                    const std::string& display) {
   std::map<std::string, std::vector<std::uint64_t>> all;

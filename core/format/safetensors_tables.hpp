@@ -26,6 +26,10 @@ struct SafetensorsIndex {
 /// Throws the errors of parse_json_object, and TORN_FILE if there is no weight_map of texts.
 SafetensorsIndex read_safetensors_index(ByteSpan json, const std::string& display);
 
+/// Writes the index of shards; `shards` has the name of the file by key. No limit is checked.
+std::string write_safetensors_index(const std::map<std::string, std::string>& shards,
+                                    std::uint64_t total_size);
+
 struct SafetensorsFile {
   std::string name;
   std::string display;  ///< path as the user knows it

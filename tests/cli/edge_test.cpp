@@ -1,11 +1,12 @@
 // Tests the output of the program. Keys, paths and values from a file must not act as commands to
 // the terminal. If part of the output can't be written, the exit code must show it. An
-// out-of-memory error must name the file.
+// out-of-memory error must name the file, and a signal ends the program.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -13,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/interrupts.hpp"
 #include "cli/output/plain_text.hpp"
 #include "core/format/bytes_item.hpp"
 #include "tests/cli/damage.hpp"
@@ -192,6 +194,16 @@ TEST(Edge, error_is_told_in_json_too) {
   const Json document = Json::parse(several.out);
   EXPECT_EQ(document["checkpoints"].size(), 1U);
   EXPECT_EQ(document["unread"][0]["error"]["code"], "NOT_FOUND");
+}
+
+TEST(Interrupts, a_signal_is_told_and_the_next_one_ends_the_program) {
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
+    const cli::Interrupts interrupts;
+    EXPECT_FALSE(cli::Interrupts::came());
+    std::raise(number);
+    EXPECT_TRUE(cli::Interrupts::came());
+    EXPECT_EXIT(std::raise(number), testing::KilledBySignal(number), "");
+  }
 }
 
 }  // namespace

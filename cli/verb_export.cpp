@@ -1,0 +1,193 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <set>
+#include <thread>
+
+#include "cli/arguments/checkpoint_argument.hpp"
+#include "cli/arguments/mapping_rules.hpp"
+#include "cli/arguments/place_to_write.hpp"
+#include "cli/interrupts.hpp"
+#include "cli/output/json_output.hpp"
+#include "cli/output/progress_line.hpp"
+#include "cli/verb.hpp"
+#include "core/adapters/posix/host_device.hpp"
+#include "core/adapters/posix/posix_clock.hpp"
+#include "core/adapters/posix/thread_tasks.hpp"
+#include "core/base/print.hpp"
+#include "core/export/export.hpp"
+
+namespace reprise::cli {
+namespace {
+
+/// Reads a size such as "5GB" (10^9 bytes), "5GiB" (2^30) or "1000".
+std::uint64_t bytes_in(const std::string& word) {
+  std::uint64_t number = 0;
+  const char* const end = word.data() + word.size();
+  const auto [unit, error] = std::from_chars(word.data(), end, number);
+  const std::string_view name(unit, static_cast<std::size_t>(end - unit));
+  constexpr std::string_view kUnits[] = {"", "K", "M", "G", "T"};
+  std::uint64_t decimal = 1;
+  std::uint64_t binary = 1;
+  for (const auto letter : kUnits) {
+    const bool is_decimal = name == std::string(letter) + "B" || (letter.empty() && name.empty());
+    const bool is_binary = !letter.empty() && name == std::string(letter) + "iB";
+    const std::uint64_t factor = is_decimal ? decimal : binary;
+    if ((is_decimal || is_binary) && error == std::errc{} && number > 0 &&
+        number <= (std::uint64_t{1} << 62U) / factor) {
+      return number * factor;
+    }
+    decimal *= 1000;
+    binary *= 1024;
+  }
+  throw Error(Code::kUsage, "--max-shard '" + word + "' is no size such as 5GB or 500MiB");
+}
+
+/// Returns up to three of the names, and how many more there are.
+std::string some_of(const std::vector<std::string>& names) {
+  constexpr std::size_t kShown = 3;
+  const std::size_t shown = std::min(kShown, names.size());
+  std::string text = join(std::vector<std::string>(names.begin(), names.begin() + shown), ", ");
+  if (names.size() > shown) text += fmt::format(" and {} more", names.size() - shown);
+  return text;
+}
+
+class ExportVerb final : public Verb {
+ public:
+  std::string_view name() const override { return "export"; }
+  std::string_view summary() const override {
+    return "Write the tensors as safetensors files, and prove that nothing changed on the way";
+  }
+  std::string_view examples() const override {
+    return "  reprise export ckpt out                                 all tensors, under their "
+           "names\n"
+           "  reprise export ckpt out --map llama.yaml --set vocab=32000\n"
+           "  reprise export ckpt out --max-shard 2GB --jobs 8        several files and an index\n";
+  }
+  void declare(Options& options) override {
+    options.positional(source_, "IN", "a checkpoint")
+        .positional(target_, "OUT", "directory to write; must not exist")
+        .text(map_, "--map", "FILE", "rules that give tensors other names and another layout")
+        .texts(values_, "--set", "NAME=VALUE", "the value of <NAME> in the rules")
+        .text(shard_, "--max-shard", "SIZE", "most bytes of a file's tensors (default: 5GB)")
+        .number(jobs_, "--jobs", 1, "number of threads (default: the processors)")
+        .flag(unchecked_, "--no-checksums",
+              "don't check the checksums of IN: flipped bits are then exported")
+        .flag(json_, "--json", "print one JSON document")
+        .flag(quiet_, "-q,--quiet", "no progress");
+  }
+
+  ExitCode run(const Console& console) override {
+    const StoredPath from = stored_path(source_);
+    const StoredPath to = path_to_write(target_);
+    ExportOptions options;
+    if (!shard_.empty()) options.shard_bytes_max = bytes_in(shard_);
+    if (to.path.empty()) throw Error(Code::kUsage, "OUT can't be the root of the file system");
+    require_apart(from.display(), to);
+    const auto require_new = [&to] {
+      if (!to.store->stat(to.path)) return require_free(to, Standing::kKept);
+      throw Error(Code::kUsage, "OUT already exists; name another", {.file = to.display()});
+    };
+    require_new();
+    options.last_look = require_new;
+    Checkpoint source = Checkpoint::open_any(*from.store, from.path);
+    require_apart(from.store->display(source.location().directory), to);
+    source.require_sound();
+    const Mapping mapping = map_.empty() ? mapping_of_all(source.catalog())
+                                         : mapping_by(map_, values_, source.catalog());
+    const ExportReport report = write(source, mapping, from, to, options, console);
+    std::vector<std::string> objects = {};
+    for (const auto& object : source.catalog().objects) objects.emplace_back(name_of(object));
+    if (json_) {
+      std::vector<std::string> left_out = mapping.left_out;
+      left_out.insert(left_out.end(), mapping.unmatched.begin(), mapping.unmatched.end());
+      left_out.insert(left_out.end(), objects.begin(), objects.end());
+      console.out << export_json({source_, target_}, report, left_out);
+    } else {
+      print(console.out, report, mapping, objects);
+    }
+    return ExitCode::kPass;
+  }
+
+ private:
+  ExportReport write(Checkpoint& source, const Mapping& mapping, const StoredPath& from,
+                     const StoredPath& to, const ExportOptions& options,
+                     const Console& console) const {
+    HostDevice device("host", 0);
+    ThreadTasks tasks(static_cast<int>(
+        jobs_ != 0 ? jobs_ : std::max<std::int64_t>(1, std::thread::hardware_concurrency())));
+    PosixClock clock;
+    ProgressLine progress(console, clock, "export",
+                          quiet_ || json_ ? ProgressLine::Shown::kNever : ProgressLine::Shown::kYes,
+                          ProgressUnit::kBytes);
+    UntilInterrupted until(progress);
+    CommitTarget target{to.path};
+    target.replace = false;
+    NewParents parents(to);
+    const Interrupts interrupts;
+    try {
+      require_whole(*from.store, source.location().path(), "IN",
+                    unchecked_ ? PayloadCheck::kSkip : PayloadCheck::kRead, until);
+      ExportReport report = export_safetensors(source, mapping.tensors, target, options,
+                                               {*to.store, device, tasks, until});
+      parents.keep();
+      return report;
+    } catch (const Interrupted&) {
+      throw Error(Code::kIncompleteSelected,
+                  "interrupted by a signal: " + left_by_interrupt(to, name()),
+                  {.file = to.display()});
+    }
+  }
+
+  static void print(std::ostream& out, const ExportReport& report, const Mapping& mapping,
+                    const std::vector<std::string>& objects) {
+    out << fmt::format("{} tensors, {} elements, {}, in {}\n", with_commas(report.tensors),
+                       with_commas(report.elements), human_bytes(report.bytes),
+                       some_of(report.files));
+    out << fmt::format(
+        "proved: read back through the inverse of the mapping, {} elements equal those of the "
+        "checkpoint\n",
+        with_commas(report.proved));
+    if (report.proved < report.elements) {
+      out << fmt::format("added: {} zeros, as padding\n",
+                         with_commas(report.elements - report.proved));
+    }
+    for (const auto& one : report.converted) {
+      out << fmt::format("converted: {} from {} to {}\n", one.key, name_of(one.from),
+                         name_of(one.to));
+    }
+    if (!mapping.left_out.empty()) {
+      out << fmt::format("left out by a rule: {}\n", some_of(mapping.left_out));
+    }
+    if (!mapping.unmatched.empty()) {
+      out << fmt::format("left out, since no rule names it: {}\n", some_of(mapping.unmatched));
+    }
+    std::set<std::string> told(mapping.left_out.begin(), mapping.left_out.end());
+    told.insert(mapping.unmatched.begin(), mapping.unmatched.end());
+    for (const auto& lost : report.lost) {
+      if (told.contains(lost.key)) continue;
+      out << fmt::format("lost of {}: {} of {} elements, the first at {}\n", lost.key,
+                         with_commas(lost.elements), with_commas(lost.of), to_string(lost.first));
+    }
+    if (!objects.empty()) {
+      out << fmt::format("left out, since safetensors has tensors alone: {}\n", some_of(objects));
+    }
+  }
+
+  std::string source_;
+  std::string target_;
+  std::string map_;
+  std::vector<std::string> values_;
+  std::string shard_;
+  std::int64_t jobs_ = 0;
+  bool unchecked_ = false;
+  bool json_ = false;
+  bool quiet_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Verb> make_export() { return std::make_unique<ExportVerb>(); }
+
+}  // namespace reprise::cli

@@ -1,0 +1,79 @@
+#pragma once
+// Writes mapped tensors of a checkpoint as safetensors files, and proves that what was written is
+// what was read: before the files become visible, they are read back through the inverse of the
+// mapping and compared with the checkpoint, element by element.
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/checkpoint/checkpoint.hpp"
+#include "core/export/mapped_tensor.hpp"
+#include "core/save/commit_protocol.hpp"
+#include "reprise/device.hpp"
+#include "reprise/inspect.hpp"
+#include "reprise/ports.hpp"
+
+namespace reprise {
+
+struct ExportOptions {
+  /// A file gets further tensors until it would have more bytes of elements than this. A larger
+  /// tensor has a file of its own.
+  std::uint64_t shard_bytes_max = 5'000'000'000;
+  /// Called right before the files become visible. An exception from it aborts the export.
+  std::function<void()> last_look = {};
+};
+
+/// Elements of a stored tensor that no mapped tensor has.
+struct LostElements {
+  std::string key;
+  std::uint64_t elements = 0;
+  std::uint64_t of = 0;  ///< elements of the stored tensor
+  Box first;             ///< the first box of these
+
+  friend bool operator==(const LostElements&, const LostElements&) = default;
+};
+
+/// A tensor whose elements were converted.
+struct ConvertedTensor {
+  std::string key;
+  DType from = DType::kFloat32;
+  DType to = DType::kFloat32;
+};
+
+struct ExportReport {
+  std::vector<std::string> files = {};  ///< names, the index among them
+  std::uint64_t tensors = 0;
+  std::uint64_t elements = 0;
+  std::uint64_t bytes = 0;  ///< of all elements
+  /// Elements that were read back and equal those of the checkpoint. The rest of `elements` are
+  /// zeros that were added, and were read back, too.
+  std::uint64_t proved = 0;
+  std::vector<LostElements> lost = {};  ///< in catalog order
+  std::vector<ConvertedTensor> converted = {};
+};
+
+/// Interfaces that export uses in addition to the source checkpoint. Each of `tasks.threads()`
+/// pieces of work reads for itself, with about 20 MiB of memory.
+struct ExportPorts {
+  Store& store;  ///< store to write to
+  Device& device;
+  Tasks& tasks;
+  Progress& progress;
+};
+
+/// Returns what `tensors` lack of the catalog's tensors. Pure.
+std::vector<LostElements> lost_in(const Catalog& catalog, const std::vector<MappedTensor>& tensors);
+
+/// Writes the tensors to the directory `target`, in their order: to model.safetensors, or to
+/// model-00001-of-0000n.safetensors and so on, with an index. The target must not exist. Throws
+/// USAGE for keys that occur twice or a type to which nothing is converted, UNSUPPORTED for a type
+/// that safetensors does not have, and NO_SPACE before writing anything. Throws CHECKSUM if what
+/// was read back is not what the checkpoint has; nothing of the target is visible then, nor after
+/// any other error.
+ExportReport export_safetensors(Checkpoint& source, const std::vector<MappedTensor>& tensors,
+                                const CommitTarget& target, const ExportOptions& options,
+                                const ExportPorts& ports);
+
+}  // namespace reprise

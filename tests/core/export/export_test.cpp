@@ -1,0 +1,188 @@
+// Tests export on fixtures of the real packages and on small checkpoints: what is written is what
+// is in the checkpoint, and what goes wrong leaves nothing.
+
+#include "core/export/export.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "core/adapters/posix/host_device.hpp"
+#include "core/adapters/posix/thread_tasks.hpp"
+#include "core/diff/diff.hpp"
+#include "core/export/convert.hpp"
+#include "core/ports/passing_store.hpp"
+#include "core/ports/whole_file.hpp"
+#include "core/verify/verify.hpp"
+#include "tests/contracts/error_of.hpp"
+#include "tests/fixtures/stored_fixture.hpp"
+#include "tests/fixtures/written_checkpoint.hpp"
+
+namespace reprise {
+namespace {
+
+std::vector<MappedTensor> all_of(const Catalog& catalog) {
+  std::vector<MappedTensor> tensors;
+  for (std::uint32_t t = 0; t < catalog.tensors.size(); ++t) {
+    tensors.push_back(mapped(catalog.tensors[t], t));
+  }
+  return tensors;
+}
+
+class Export : public test::StoreTest {
+ protected:
+  /// Compares the tensors of "out" with those of the checkpoint.
+  std::uint64_t elements_that_are_the_same(Checkpoint& source) {
+    Checkpoint out = Checkpoint::open_any(store_, "out");
+    const auto report = diff(source, out, device_, {}, progress_);
+    for (const auto& tensor : report.tensors) {
+      EXPECT_EQ(tensor.verdict, DiffVerdict::kSame) << tensor.key;
+    }
+    return report.elements;
+  }
+
+  ExportReport run(Checkpoint& source, const std::vector<MappedTensor>& tensors,
+                   const ExportOptions& options = {}, Store* store = nullptr) {
+    ThreadTasks tasks(3);
+    CommitTarget target{"out"};
+    target.replace = false;
+    return export_safetensors(source, tensors, target, options,
+                              {store == nullptr ? store_ : *store, device_, tasks, progress_});
+  }
+};
+
+TEST_F(Export, every_fixture_comes_out_as_it_is) {
+  for (const auto* fixture :
+       {"torch_2.15.0/fsdp2_tp_strided", "torch_2.15.0/fsdp2_uneven", "mcore_0.16.1_gpt_tp2_pp2"}) {
+    for (const std::uint64_t shard : {std::uint64_t{1} << 40U, std::uint64_t{200}}) {
+      Checkpoint source = Checkpoint::open(test::data_store(), fixture);
+      const auto report = run(source, all_of(source.catalog()), {.shard_bytes_max = shard});
+      EXPECT_EQ(report.proved, report.elements) << fixture;
+      EXPECT_EQ(report.files.size() > 1, shard == 200) << fixture;
+      EXPECT_TRUE(report.lost.empty());
+      EXPECT_TRUE(verify(store_, "out", PayloadCheck::kRead, progress_).whole()) << fixture;
+      EXPECT_EQ(elements_that_are_the_same(source), report.elements) << fixture;
+      store_.remove("out");
+    }
+  }
+}
+
+TEST_F(Export, says_what_no_tensor_has_and_pads_with_zeros) {
+  test::WrittenCheckpoint written;
+  Bytes elements(24);
+  for (std::size_t i = 0; i < elements.size(); ++i) elements[i] = static_cast<std::byte>(i + 1);
+  written.tensor("a", DType::kUInt8, {6, 4}, elements).bytes("b", 3, 7);
+  Checkpoint source = Checkpoint::open(written.store(), "ckpt");
+  const MappedTensor a = mapped(source.catalog().tensors[0], 0);
+  const auto report = run(source, {padded(narrowed(a, 0, {0, 4}), 1, 5)});
+  EXPECT_EQ(report.proved, 16U);
+  EXPECT_EQ(report.elements, 20U);
+  EXPECT_THAT(report.lost, ::testing::ElementsAre(LostElements{"a", 8, 24, Box{{4, 0}, {2, 4}}},
+                                                  LostElements{"b", 3, 3, Box{{0}, {3}}}));
+  const Bytes file = read_all(store_, "out/model.safetensors", 10'000);
+  const Bytes last(file.end() - 20, file.end());
+  EXPECT_EQ(last[3], std::byte{4});
+  EXPECT_EQ(last[4], std::byte{0});
+  EXPECT_EQ(last[19], std::byte{0});
+}
+
+/// Flips a bit of the n-th write of elements.
+class FlippingStore final : public PassingStore {
+ public:
+  using PassingStore::PassingStore;
+  std::unique_ptr<WriteFile> create(const std::string& path) override {
+    auto file = PassingStore::create(path);
+    if (!path.ends_with(".safetensors")) return file;
+    return std::make_unique<Flipping>(std::move(file));
+  }
+
+ private:
+  class Flipping final : public WriteFile {
+   public:
+    explicit Flipping(std::unique_ptr<WriteFile> inner) : inner_(std::move(inner)) {}
+    void write_at(std::uint64_t offset, ByteSpan bytes) override {
+      Bytes copy(bytes.begin(), bytes.end());
+      if (offset != 0) copy.back() ^= std::byte{1};
+      inner_->write_at(offset, copy);
+    }
+    void sync() override { inner_->sync(); }
+    void close() override { inner_->close(); }
+
+   private:
+    std::unique_ptr<WriteFile> inner_;
+  };
+};
+
+TEST_F(Export, a_bit_that_is_written_wrongly_is_noticed_and_nothing_is_left) {
+  Checkpoint source = Checkpoint::open(test::data_store(), "torch_2.15.0/fsdp2_uneven");
+  FlippingStore flipping(store_);
+  const auto error =
+      contracts::error_of([&] { run(source, all_of(source.catalog()), {}, &flipping); });
+  EXPECT_EQ(error->code(), Code::kChecksum);
+  EXPECT_FALSE(error->place().key.empty());
+  EXPECT_THAT(store_.list(""), ::testing::IsEmpty());
+}
+
+TEST_F(Export, names_the_tensor_of_a_type_that_safetensors_does_not_have) {
+  Checkpoint source = Checkpoint::open(test::data_store(), "torch_2.15.0/plain");
+  const auto error = contracts::error_of([&] { run(source, all_of(source.catalog())); });
+  EXPECT_EQ(error.value().code(), Code::kUnsupported);
+  EXPECT_EQ(error.value().place().key, "tensors.complex128");
+}
+
+TEST_F(Export, refuses_what_can_not_be_written_before_it_writes) {
+  Checkpoint source = Checkpoint::open(test::data_store(), "torch_2.15.0/fsdp2_uneven");
+  auto twice = all_of(source.catalog());
+  twice.push_back(twice.front());
+  EXPECT_EQ(contracts::code_of([&] { run(source, twice); }), Code::kUsage);
+  store_.make_directory("out");
+  EXPECT_EQ(contracts::code_of([&] { run(source, all_of(source.catalog())); }), Code::kUsage);
+  EXPECT_EQ(store_.list("").size(), 1U);
+}
+
+template <class From, class To>
+To converted(DType from, From value, DType to) {
+  To result{};
+  Bytes in(sizeof value);
+  std::memcpy(in.data(), &value, sizeof value);
+  convert(from, in, to, reinterpret_cast<std::byte*>(&result));
+  return result;
+}
+
+TEST(Convert, rounds_half_to_even_and_keeps_what_has_no_number) {
+  const auto half = [](float value) {
+    return converted<float, std::uint16_t>(DType::kFloat32, value, DType::kFloat16);
+  };
+  const auto brain = [](float value) {
+    return converted<float, std::uint16_t>(DType::kFloat32, value, DType::kBFloat16);
+  };
+  EXPECT_EQ(half(1.0F), 0x3C00);
+  EXPECT_EQ(half(-2.0F), 0xC000);
+  EXPECT_EQ(half(65504.0F), 0x7BFF);
+  EXPECT_EQ(half(65520.0F), 0x7C00) << "rounds to infinity";
+  EXPECT_EQ(half(65519.0F), 0x7BFF);
+  EXPECT_EQ(half(std::ldexp(1.0F, -24)), 0x0001);
+  EXPECT_EQ(half(std::ldexp(1.0F, -25)), 0x0000) << "half of the least, to even";
+  EXPECT_EQ(half(std::ldexp(1.5F, -24)), 0x0002) << "half to even";
+  EXPECT_EQ(half(1.0F + std::ldexp(1.0F, -11)), 0x3C00);
+  EXPECT_EQ(half(1.0F + 3 * std::ldexp(1.0F, -11)), 0x3C02);
+  EXPECT_EQ(half(INFINITY), 0x7C00);
+  EXPECT_EQ(half(-INFINITY), 0xFC00);
+  EXPECT_EQ(half(NAN) & 0x7C00, 0x7C00);
+  EXPECT_NE(half(NAN) & 0x03FF, 0);
+  EXPECT_EQ(half(-0.0F), 0x8000);
+  EXPECT_EQ(brain(1.0F), 0x3F80);
+  EXPECT_EQ(brain(1.0F + std::ldexp(1.0F, -8)), 0x3F80);
+  EXPECT_EQ(brain(1.0F + 3 * std::ldexp(1.0F, -8)), 0x3F82);
+  EXPECT_EQ(brain(3.4e38F), 0x7F80) << "rounds to infinity";
+  EXPECT_EQ(brain(std::ldexp(1.0F, -133)), 0x0001);
+  EXPECT_EQ((converted<std::uint16_t, float>(DType::kBFloat16, 0x3F81, DType::kFloat32)),
+            1.0F + std::ldexp(1.0F, -7));
+  EXPECT_FALSE(can_convert(DType::kInt64, DType::kFloat32));
+  EXPECT_TRUE(can_convert(DType::kInt64, DType::kInt64));
+}
+
+}  // namespace
+}  // namespace reprise
