@@ -12,6 +12,7 @@
 
 #include "core/base/check.hpp"
 #include "core/base/print.hpp"
+#include "core/base/utf8.hpp"
 #include "core/checkpoint/byte_progress.hpp"
 #include "core/checkpoint/set_aside.hpp"
 #include "core/checkpoint/tensor_reader.hpp"
@@ -72,6 +73,14 @@ std::uint64_t bytes_of(const MappedTensor& tensor) {
   return static_cast<std::uint64_t>(volume(tensor.shape)) * size_of(tensor.dtype);
 }
 
+/// True for what a JSON text can have. Surrogates, which torch may write, are no text.
+bool is_text(const std::string& key) {
+  const auto at = std::adjacent_find(key.begin(), key.end(), [](char a, char b) {
+    return static_cast<unsigned char>(a) == 0xED && static_cast<unsigned char>(b) >= 0xA0;
+  });
+  return is_utf8(key) && at == key.end();
+}
+
 constexpr std::string_view kIndexName = "model.safetensors.index.json";
 
 std::string shard_name(std::size_t index, std::size_t count) {
@@ -104,6 +113,9 @@ class PieceReader {
   PieceReader(const Checkpoint& opened, Device& device)
       : checkpoint_(opened), staging_(kStagingBytes), device_(device) {}
 
+  /// Throws STALE_METADATA if a file that was read was replaced meanwhile.
+  void require_in_place() const { checkpoint_.require_files_in_place(); }
+
   void read(std::span<const PieceOf> pieces, std::byte* local) {
     for (const auto& [tensor, piece] : pieces) of(tensor).read(std::span(&piece, 1), local);
   }
@@ -125,16 +137,16 @@ class PieceReader {
   std::uint32_t of_ = 0;
 };
 
-/// Does batches on all threads of `tasks`. Each thread has a Worker of its own, which `make`
-/// returns. Throws the first error, once all threads have stopped.
+/// Does batches on all threads of `tasks`. Each thread has a worker of its own, which `make`
+/// returns for its number. Throws the first error, once all threads have stopped.
 template <class Make>
 void do_batches(Tasks& tasks, std::span<const Batch> batches, const Make& make) {
   std::atomic<std::size_t> next = 0;
   std::vector<std::unique_ptr<Task>> running;
-  for (int i = 0; i < tasks.threads(); ++i) {
-    running.push_back(tasks.start([&] {
-      auto worker = make();
+  for (std::size_t thread = 0; thread < static_cast<std::size_t>(tasks.threads()); ++thread) {
+    running.push_back(tasks.start([&, thread] {
       try {
+        auto worker = make(thread);
         for (std::size_t b = next++; b < batches.size(); b = next++) worker(batches[b]);
       } catch (...) {
         next = batches.size();
@@ -170,7 +182,8 @@ class Exporter {
         target_(std::move(target)),
         options_(options),
         ports_(ports),
-        progress_(ports.progress) {}
+        progress_(ports.progress),
+        readers_(static_cast<std::size_t>(ports.tasks.threads())) {}
 
   ExportReport run() {
     require_writable();
@@ -179,12 +192,12 @@ class Exporter {
     try {
       prepare(ports_.store, target_);
       note_beside(ports_.store, target_.saving(), target_.claim.token, report_.files);
-      for (const Shard& shard : shards_) write(shard);
-      write_index();
-      ports_.store.sync_directory(target_.saving());
-      source_.require_files_in_place();
-      prove();
-      source_.require_files_in_place();
+      from_one_source([&] {
+        for (const Shard& shard : shards_) write(shard);
+        write_index();
+        ports_.store.sync_directory(target_.saving());
+        prove();
+      });
       if (options_.last_look) options_.last_look();
       publish();
     } catch (const std::exception&) {
@@ -203,9 +216,44 @@ class Exporter {
     return tensor.parts.empty() ? tensor.dtype : catalog().tensors[tensor.parts[0].source].dtype;
   }
 
+  /// Runs `work`, which reads the checkpoint. Throws STALE_METADATA if the checkpoint was replaced
+  /// meanwhile, also if `work` failed: elements of two checkpoints look damaged.
+  template <class Work>
+  void from_one_source(const Work& work) {
+    const auto require_in_place = [this] {
+      source_.require_in_place();
+      for (const auto& reader : readers_) {
+        if (reader) reader->require_in_place();
+      }
+    };
+    try {
+      work();
+    } catch (const std::exception&) {
+      const std::exception_ptr failure = std::current_exception();
+      try {
+        require_in_place();
+      } catch (const Error& replaced) {
+        if (replaced.code() == Code::kStaleMetadata) throw;
+      }
+      std::rethrow_exception(failure);
+    }
+    require_in_place();
+  }
+
+  /// Returns the reader of the checkpoint for a thread, which keeps it.
+  PieceReader& reader_of(std::size_t thread) {
+    auto& reader = readers_[thread];
+    if (!reader) reader = std::make_unique<PieceReader>(source_, ports_.device);
+    return *reader;
+  }
+
   void require_writable() {
     std::set<std::string> keys;
     for (const auto& tensor : tensors_) {
+      if (tensor.key == "__metadata__" || !is_text(tensor.key)) {
+        throw Error(Code::kUnsupported, "a safetensors file can't have this key",
+                    {.key = tensor.key});
+      }
       if (!keys.insert(tensor.key).second) {
         throw Error(Code::kUsage, "two tensors would have this key", {.key = tensor.key});
       }
@@ -297,8 +345,8 @@ class Exporter {
       add_batches(t, tensors_[t].shape, element, batches);
     }
     std::mutex writing;
-    do_batches(ports_.tasks, batches, [&] {
-      return [&, reader = std::make_shared<PieceReader>(source_, ports_.device), elements = Bytes(),
+    do_batches(ports_.tasks, batches, [&](std::size_t thread) {
+      return [&, reader = &reader_of(thread), elements = Bytes(),
               converted = Bytes()](const Batch& batch) mutable {
         const MappedTensor& tensor = tensors_[batch.tensor];
         const DType stored = stored_type(tensor);
@@ -348,8 +396,8 @@ class Exporter {
       add_batches(t, logical_shape(catalog().tensors[t]), sizeof(double), batches);
     }
     std::mutex counting;
-    do_batches(ports_.tasks, batches, [&] {
-      return [&, source = std::make_shared<PieceReader>(source_, ports_.device),
+    do_batches(ports_.tasks, batches, [&](std::size_t thread) {
+      return [&, source = &reader_of(thread),
               target = std::make_shared<PieceReader>(written, ports_.device),
               elements = Bytes()](const Batch& batch) mutable {
         const StoredTensor& stored = catalog().tensors[batch.tensor];
@@ -433,6 +481,7 @@ class Exporter {
   const ExportPorts& ports_;
   ByteProgress progress_;
   std::vector<Shard> shards_;
+  std::vector<std::unique_ptr<PieceReader>> readers_;  ///< one for each thread
   std::vector<std::uint64_t> begin_;  ///< where each tensor's elements begin in its file
   ExportReport report_;
 };

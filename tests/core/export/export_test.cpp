@@ -8,6 +8,8 @@
 
 #include <cmath>
 #include <cstring>
+#include <filesystem>
+#include <utility>
 
 #include "core/adapters/posix/host_device.hpp"
 #include "core/adapters/posix/thread_tasks.hpp"
@@ -123,6 +125,48 @@ TEST_F(Export, a_bit_that_is_written_wrongly_is_noticed_and_nothing_is_left) {
   EXPECT_EQ(error->code(), Code::kChecksum);
   EXPECT_FALSE(error->place().key.empty());
   EXPECT_THAT(store_.list(""), ::testing::IsEmpty());
+}
+
+/// Replaces a file by a copy of itself when the first elements have been written.
+class Replacing final : public Progress {
+ public:
+  explicit Replacing(std::filesystem::path file) : file_(std::move(file)) {}
+  void advance(std::string_view, std::uint64_t, std::uint64_t) override {
+    if (std::exchange(done_, true)) return;
+    const std::filesystem::path copy = file_.string() + ".copy";
+    std::filesystem::copy_file(file_, copy);
+    std::filesystem::rename(copy, file_);
+  }
+
+ private:
+  std::filesystem::path file_;
+  bool done_ = false;
+};
+
+TEST_F(Export, a_checkpoint_that_is_replaced_meanwhile_is_stale) {
+  test::WrittenCheckpoint written;
+  written.bytes("a", 1000, 7).bytes("b", 1000, 8);
+  Checkpoint source = Checkpoint::open(written.store(), "ckpt");
+  Replacing replacing(written.path() + "/ckpt/__0_0.distcp");
+  ThreadTasks tasks(2);
+  const CommitTarget target{.directory = "out", .step = {}, .replace = false};
+  const auto tensors = all_of(source.catalog());
+  EXPECT_EQ(contracts::code_of([&] {
+              export_safetensors(source, tensors, target, {}, {store_, device_, tasks, replacing});
+            }),
+            Code::kStaleMetadata);
+  EXPECT_THAT(store_.list(""), ::testing::IsEmpty());
+}
+
+TEST_F(Export, keys_that_no_json_text_can_have_are_refused) {
+  for (const std::string key : {"__metadata__", "w\xff", "w\xed\xb2\x80"}) {
+    test::WrittenCheckpoint written;
+    written.bytes("a", 3, 7);
+    Checkpoint source = Checkpoint::open(written.store(), "ckpt");
+    MappedTensor tensor = mapped(source.catalog().tensors[0], 0);
+    tensor.key = key;
+    EXPECT_EQ(contracts::code_of([&] { run(source, {tensor}); }), Code::kUnsupported);
+  }
 }
 
 TEST_F(Export, names_the_tensor_of_a_type_that_safetensors_does_not_have) {
