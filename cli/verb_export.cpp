@@ -4,6 +4,7 @@
 #include <charconv>
 #include <set>
 #include <thread>
+#include <tuple>
 
 #include "cli/arguments/checkpoint_argument.hpp"
 #include "cli/arguments/mapping_rules.hpp"
@@ -17,6 +18,7 @@
 #include "core/adapters/posix/thread_tasks.hpp"
 #include "core/base/print.hpp"
 #include "core/export/export.hpp"
+#include "core/ports/store_path.hpp"
 
 namespace reprise::cli {
 namespace {
@@ -52,6 +54,8 @@ std::string some_of(const std::vector<std::string>& names) {
   if (names.size() > shown) text += fmt::format(" and {} more", names.size() - shown);
   return text;
 }
+
+constexpr std::int64_t kJobsMax = 1024;
 
 class ExportVerb final : public Verb {
  public:
@@ -92,28 +96,37 @@ class ExportVerb final : public Verb {
     require_new();
     options.last_look = require_new;
     Checkpoint source = Checkpoint::open_any(*from.store, from.path);
-    require_apart(from.store->display(source.location().directory), to);
+    if (source.location().file.empty()) {
+      require_apart(from.store->display(source.location().directory), to);
+    }
     source.require_sound();
+    if (map_.empty() && !values_.empty()) throw Error(Code::kUsage, "--set needs --map");
+    if (jobs_ > kJobsMax) {
+      throw Error(Code::kUsage, "--jobs is at most " + std::to_string(kJobsMax));
+    }
     const Mapping mapping = map_.empty() ? mapping_of_all(source.catalog())
                                          : mapping_by(map_, values_, source.catalog());
-    const ExportReport report = write(source, mapping, from, to, options, console);
+    Findings notes;
+    const ExportReport report = write(source, mapping, from, to, options, console, notes);
     std::vector<std::string> objects = {};
+    if (source.common()) objects.emplace_back("the common state");
     for (const auto& object : source.catalog().objects) objects.emplace_back(name_of(object));
     if (json_) {
       std::vector<std::string> left_out = mapping.left_out;
       left_out.insert(left_out.end(), mapping.unmatched.begin(), mapping.unmatched.end());
       left_out.insert(left_out.end(), objects.begin(), objects.end());
-      console.out << export_json({source_, target_}, report, left_out);
+      console.out << export_json({source_, target_}, report, left_out, notes);
     } else {
       print(console.out, report, mapping, objects);
+      for (const Finding& note : notes) console.out << "about IN: " << note << '\n';
     }
     return ExitCode::kPass;
   }
 
  private:
   ExportReport write(Checkpoint& source, const Mapping& mapping, const StoredPath& from,
-                     const StoredPath& to, const ExportOptions& options,
-                     const Console& console) const {
+                     const StoredPath& to, ExportOptions options, const Console& console,
+                     Findings& notes) const {
     HostDevice device("host", 0);
     ThreadTasks tasks(static_cast<int>(
         jobs_ != 0 ? jobs_ : std::max<std::int64_t>(1, std::thread::hardware_concurrency())));
@@ -127,8 +140,15 @@ class ExportVerb final : public Verb {
     NewParents parents(to);
     const Interrupts interrupts;
     try {
-      require_whole(*from.store, source.location().path(), "IN",
-                    unchecked_ ? PayloadCheck::kSkip : PayloadCheck::kRead, until);
+      const auto before = files_of(source);
+      notes = require_whole(*from.store, source.location().path(), "IN",
+                            unchecked_ ? PayloadCheck::kSkip : PayloadCheck::kRead, until);
+      options.last_look = [look = options.last_look, before, &source] {
+        look();
+        if (files_of(source) == before) return;
+        throw Error(Code::kStaleMetadata, "a file of IN was changed or replaced meanwhile",
+                    {.file = source.store().display(source.location().directory)});
+      };
       ExportReport report = export_safetensors(source, mapping.tensors, target, options,
                                                {*to.store, device, tasks, until});
       parents.keep();
@@ -140,9 +160,21 @@ class ExportVerb final : public Verb {
     }
   }
 
+  /// What can be told of the payload files without reading them.
+  using Files = std::vector<
+      std::tuple<std::uint64_t, std::optional<std::int64_t>, std::optional<std::uint64_t>>>;
+  static Files files_of(const Checkpoint& source) {
+    Files files;
+    for (const auto& name : source.catalog().files) {
+      const auto entry = source.store().stat(join_path(source.location().directory, name));
+      if (entry) files.emplace_back(entry->size, entry->modified_ns, entry->identity);
+    }
+    return files;
+  }
+
   static void print(std::ostream& out, const ExportReport& report, const Mapping& mapping,
                     const std::vector<std::string>& objects) {
-    out << fmt::format("{} tensors, {} elements, {}, in {}\n", with_commas(report.tensors),
+    out << fmt::format("{}, {} elements, {}, in {}\n", counted(report.tensors, "tensor"),
                        with_commas(report.elements), human_bytes(report.bytes),
                        some_of(report.files));
     out << fmt::format(
@@ -169,6 +201,9 @@ class ExportVerb final : public Verb {
       if (told.contains(lost.key)) continue;
       out << fmt::format("lost of {}: {} of {} elements, the first at {}\n", lost.key,
                          with_commas(lost.elements), with_commas(lost.of), to_string(lost.first));
+    }
+    if (!mapping.idle.empty()) {
+      out << fmt::format("rules that decide about no tensor: {}\n", join(mapping.idle, ", "));
     }
     if (!objects.empty()) {
       out << fmt::format("left out, since safetensors has tensors alone: {}\n", some_of(objects));

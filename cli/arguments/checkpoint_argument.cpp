@@ -33,13 +33,15 @@ std::filesystem::path resolved(const std::string& path) {
   return absolute;
 }
 
-void require_whole(Store& store, const std::string& path, const std::string& what,
-                   PayloadCheck payload, Progress& progress) {
-  for (const Finding& finding : verify(store, path, payload, progress).findings) {
+Findings require_whole(Store& store, const std::string& path, const std::string& what,
+                       PayloadCheck payload, Progress& progress) {
+  Findings findings = verify(store, path, payload, progress).findings;
+  for (const Finding& finding : findings) {
     if (finding.severity != Severity::kError) continue;
     throw Error(finding.code, what + " is not whole: " + finding.message,
                 {.key = finding.key, .file = finding.file, .offset = finding.offset});
   }
+  return findings;
 }
 
 }  // namespace reprise::cli

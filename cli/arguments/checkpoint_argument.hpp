@@ -26,9 +26,9 @@ struct StoredPath {
 StoredPath stored_path(const std::string& argument);
 
 /// Throws the first error that `verify` finds, without reading elements unless `payload` says so;
-/// `what` begins the message.
-void require_whole(Store& store, const std::string& path, const std::string& what,
-                   PayloadCheck payload, Progress& progress);
+/// `what` begins the message. Returns the warnings and notes.
+Findings require_whole(Store& store, const std::string& path, const std::string& what,
+                       PayloadCheck payload, Progress& progress);
 
 /// Returns the absolute path. Follows symbolic links as far as the path exists. Throws the same
 /// errors as stored_path().

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "cli/keys/key_pattern.hpp"
 #include "core/base/natural_order.hpp"
@@ -22,6 +23,7 @@ struct Row {
   std::vector<std::string> groups;    ///< what the expression's groups matched
   std::vector<std::int64_t> numbers;  ///< of unstack, in the order of the steps
   std::vector<MappedTensor> tensors;
+  std::vector<bool> there;  ///< of each expression of the rule, true once it matched
 };
 
 using Step = std::function<std::vector<Row>(std::vector<Row>)>;
@@ -50,8 +52,13 @@ std::vector<Row> unstacked(const std::vector<Row>& rows, std::size_t dim) {
   for (const Row& row : rows) {
     const auto& first = row.tensors.front();
     const std::int64_t count = dim < first.shape.size() ? first.shape[dim] : 1;
+    if (count == 0) {
+      throw Error(Code::kUsage,
+                  "dimension " + std::to_string(dim) + " has no index of which to make a tensor",
+                  {.key = first.key});
+    }
     for (std::int64_t i = 0; i < count; ++i) {
-      Row one{row.groups, row.numbers, {}};
+      Row one{row.groups, row.numbers, {}, {}};
       one.numbers.push_back(i);
       for (const auto& tensor : row.tensors) {
         one.tensors.push_back(without_dim(narrowed(tensor, dim, {i, i + 1}), dim));
@@ -71,7 +78,8 @@ std::optional<std::int64_t> number_in(const std::string& text) {
 
 /// Stacks rows that differ in group `by` alone, in the order of the numbers that it matched.
 std::vector<Row> stacked(const std::vector<Row>& rows, std::size_t dim, std::size_t by) {
-  std::map<std::vector<std::string>, std::map<std::int64_t, const Row*>> stacks;
+  using Others = std::pair<std::vector<std::string>, std::vector<std::int64_t>>;
+  std::map<Others, std::map<std::int64_t, const Row*>> stacks;
   for (const Row& row : rows) {
     const std::string& key = row.tensors.front().key;
     if (by == 0 || by > row.groups.size()) {
@@ -88,7 +96,11 @@ std::vector<Row> stacked(const std::vector<Row>& rows, std::size_t dim, std::siz
     }
     std::vector<std::string> others = row.groups;
     others[by - 1].clear();
-    stacks[others][*number] = &row;
+    if (!stacks[{others, row.numbers}].emplace(*number, &row).second) {
+      throw Error(Code::kUsage,
+                  "two tensors have number " + std::to_string(*number) + " in a stack",
+                  {.key = key});
+    }
   }
   std::vector<Row> result;
   for (const auto& [others, stack] : stacks) {
@@ -99,7 +111,7 @@ std::vector<Row> stacked(const std::vector<Row>& rows, std::size_t dim, std::siz
                   "the numbers to stack by are not 0 to " + std::to_string(stack.size() - 1),
                   {.key = first.tensors.front().key});
     }
-    Row row{others, first.numbers, {}};
+    Row row{others.first, first.numbers, {}, {}};
     for (std::size_t t = 0; t < first.tensors.size(); ++t) {
       std::vector<MappedTensor> layers;
       for (const auto& [number, one] : stack) layers.push_back(with_dim(one->tensors[t], dim));
@@ -227,8 +239,10 @@ Rule read_rule(YamlMap map) {
   return rule;
 }
 
-/// Puts the values of --set, or else those of the file, in place of <name>.
-void put_values(YAML::Node node, const std::map<std::string, std::string>& values) {
+/// Puts the values of --set, or else those of the file, in place of <name>, and notes which names
+/// there are.
+void put_values(YAML::Node node, const std::map<std::string, std::string>& values,
+                std::set<std::string>& used) {
   if (node.IsScalar()) {
     const std::string& text = node.Scalar();
     if (text.size() < 3 || text.front() != '<' || text.back() != '>') return;
@@ -237,13 +251,14 @@ void put_values(YAML::Node node, const std::map<std::string, std::string>& value
       throw Error(Code::kUsage, "the rules need a value for " + text + ": give it with --set " +
                                     text.substr(1, text.size() - 2) + "=VALUE");
     }
+    used.insert(found->first);
     node = found->second;
     return;
   }
   if (node.IsMap()) {
-    for (const auto& entry : node) put_values(entry.second, values);
+    for (const auto& entry : node) put_values(entry.second, values, used);
   } else if (node.IsSequence()) {
-    for (const auto& item : node) put_values(item, values);
+    for (const auto& item : node) put_values(item, values, used);
   }
 }
 
@@ -267,7 +282,14 @@ std::map<std::string, std::string> values_for(const YAML::Node& root,
 
 std::vector<Rule> read_rules(const std::string& file, const std::vector<std::string>& given) {
   const YAML::Node root = driver::load_yaml(driver::read_yaml_text(file), file);
-  put_values(root, values_for(root, given, file));
+  std::set<std::string> used;
+  put_values(root, values_for(root, given, file), used);
+  for (const auto& word : given) {
+    const std::string name = word.substr(0, word.find('='));
+    if (used.contains(name)) continue;
+    throw Error(Code::kUsage, "--set '" + word + "': the rules have no <" + name + ">",
+                {.file = file});
+  }
   YamlMap map(root, file, "the mapping");
   map.know("set");
   std::vector<Rule> rules;
@@ -289,11 +311,19 @@ std::string named(const std::string& text, const Row& row) {
                  : 0;
     };
     const std::size_t number = digit(i + 1);
-    if (text[i] == '$' && number != 0 && number <= row.groups.size()) {
+    const bool group = text[i] == '$' && number != 0;
+    const bool index = text[i] == '{' && number != 0 && i + 2 < text.size() && text[i + 2] == '}';
+    if ((group && number > row.groups.size()) || (index && number > row.numbers.size())) {
+      throw Error(Code::kUsage,
+                  "'" + text + "' names " + (group ? "group " : "number ") +
+                      std::to_string(number) + ", and there are only " +
+                      std::to_string(group ? row.groups.size() : row.numbers.size()),
+                  {.key = row.tensors.front().key});
+    }
+    if (group) {
       name += row.groups[number - 1];
       ++i;
-    } else if (text[i] == '{' && number != 0 && number <= row.numbers.size() &&
-               i + 2 < text.size() && text[i + 2] == '}') {
+    } else if (index) {
       name += std::to_string(row.numbers[number - 1]);
       i += 2;
     } else {
@@ -306,15 +336,13 @@ std::string named(const std::string& text, const Row& row) {
 /// Applies a rule to the tensors whose keys its expressions matched.
 std::vector<MappedTensor> apply(const Rule& rule, std::vector<Row> rows) {
   for (const auto& row : rows) {
-    const auto lacking =
-        std::ranges::find_if(row.tensors, [](const auto& tensor) { return tensor.key.empty(); });
-    if (lacking == row.tensors.end()) continue;
-    const auto there =
-        std::ranges::find_if(row.tensors, [](const auto& tensor) { return !tensor.key.empty(); });
+    const auto lacking = std::find(row.there.begin(), row.there.end(), false);
+    if (lacking == row.there.end()) continue;
+    const auto known = std::find(row.there.begin(), row.there.end(), true) - row.there.begin();
     throw Error(Code::kUsage,
-                "expression " + std::to_string(lacking - row.tensors.begin() + 1) +
+                "expression " + std::to_string(lacking - row.there.begin() + 1) +
                     " matches no tensor that belongs to this one",
-                {.key = there->key});
+                {.key = row.tensors[static_cast<std::size_t>(known)].key});
   }
   for (const auto& step : rule.steps) rows = step(std::move(rows));
   std::vector<MappedTensor> result;
@@ -357,12 +385,14 @@ Mapping mapping_by(const std::string& file, const std::vector<std::string>& valu
         Row& row = rows[r][alone ? std::vector{key} : *groups];
         row.groups = *groups;
         row.tensors.resize(rules[r].from.size());
-        if (!row.tensors[f].key.empty()) {
+        row.there.resize(rules[r].from.size());
+        if (row.there[f]) {
           throw Error(Code::kUsage,
                       rules[r].place + ": expression " + std::to_string(f + 1) + " matches " +
                           row.tensors[f].key + ", too, with the same groups",
                       {.key = key});
         }
+        row.there[f] = true;
         row.tensors[f] = mapped(catalog.tensors[t], t);
         if (rules[r].leave_out) mapping.left_out.push_back(key);
       }
@@ -370,6 +400,7 @@ Mapping mapping_by(const std::string& file, const std::vector<std::string>& valu
     if (!known) mapping.unmatched.push_back(key);
   }
   for (std::size_t r = 0; r < rules.size(); ++r) {
+    if (rows[r].empty()) mapping.idle.push_back(r + 1);
     if (rules[r].leave_out) continue;
     try {
       std::vector<Row> matched;

@@ -25,6 +25,7 @@ struct Mapping {
   std::vector<MappedTensor> tensors;   ///< in the natural order of their keys
   std::vector<std::string> left_out;   ///< keys that a rule leaves out
   std::vector<std::string> unmatched;  ///< keys of tensors that no rule names
+  std::vector<std::size_t> idle;       ///< rules that decide about no tensor, counted from 1
 };
 
 /// Reads the file and applies its rules. `values` are those of --set, as NAME=VALUE. Throws USAGE

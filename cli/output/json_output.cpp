@@ -331,7 +331,8 @@ std::string diff_json(const DiffRequest& request, const DiffReport& report) {
 }
 
 std::string export_json(const std::pair<std::string, std::string>& paths,
-                        const ExportReport& report, const std::vector<std::string>& left_out) {
+                        const ExportReport& report, const std::vector<std::string>& left_out,
+                        const Findings& notes) {
   Json lost = Json::array();
   for (const auto& one : report.lost) {
     lost.push_back({{"key", one.key}, {"elements", one.elements}, {"of", one.of}});
@@ -349,7 +350,8 @@ std::string export_json(const std::pair<std::string, std::string>& paths,
                     {"proved", report.proved},
                     {"lost", lost},
                     {"converted", converted},
-                    {"left_out", left_out}});
+                    {"left_out", left_out},
+                    {"notes", to_json(notes)}});
 }
 
 std::string reshard_json(const std::string& source, const std::string& target,

@@ -27,7 +27,8 @@ std::string diff_json(const DiffRequest& request, const DiffReport& report);
 
 /// What `export` did: the paths of IN and OUT, and the keys of what is not in OUT.
 std::string export_json(const std::pair<std::string, std::string>& paths,
-                        const ExportReport& report, const std::vector<std::string>& left_out);
+                        const ExportReport& report, const std::vector<std::string>& left_out,
+                        const Findings& notes);
 std::string reshard_json(const std::string& source, const std::string& target,
                          const ReshardReport& report);
 

@@ -23,7 +23,8 @@ class Finder {
         payload_(checkpoint.catalog().files.begin(), checkpoint.catalog().files.end()),
         of_all_ranks_(checkpoint.metadata().ranks.empty()),
         safetensors_(checkpoint.location().safetensors),
-        alone_(checkpoint.location().file.ends_with(kSafetensorsEnd)),
+        alone_(safetensors_ && !checkpoint.location().file.empty() &&
+               !checkpoint.location().file.ends_with(kSafetensorsIndexEnd)),
         manifest_(has_manifest(checkpoint)) {}
 
   BesidePayload find() {

@@ -81,6 +81,7 @@ bool is_text(const std::string& key) {
   return is_utf8(key) && at == key.end();
 }
 
+constexpr std::size_t kKeyBytesMax = 4096;
 constexpr std::string_view kIndexName = "model.safetensors.index.json";
 
 std::string shard_name(std::size_t index, std::size_t count) {
@@ -211,11 +212,6 @@ class Exporter {
   const Catalog& catalog() const { return source_.catalog(); }
   std::string path_of(const std::string& name) const { return join_path(target_.saving(), name); }
 
-  /// Returns the type of the stored elements; all parts have the same.
-  DType stored_type(const MappedTensor& tensor) const {
-    return tensor.parts.empty() ? tensor.dtype : catalog().tensors[tensor.parts[0].source].dtype;
-  }
-
   /// Runs `work`, which reads the checkpoint. Throws STALE_METADATA if the checkpoint was replaced
   /// meanwhile, also if `work` failed: elements of two checkpoints look damaged.
   template <class Work>
@@ -250,7 +246,8 @@ class Exporter {
   void require_writable() {
     std::set<std::string> keys;
     for (const auto& tensor : tensors_) {
-      if (tensor.key == "__metadata__" || !is_text(tensor.key)) {
+      if (tensor.key == "__metadata__" || tensor.key.size() > kKeyBytesMax ||
+          !is_text(tensor.key)) {
         throw Error(Code::kUnsupported, "a safetensors file can't have this key",
                     {.key = tensor.key});
       }
@@ -269,7 +266,7 @@ class Exporter {
             "a tensor of more than " + std::to_string(kMaxNdim) + " dimensions is not exported",
             {.key = catalog().tensors[part.source].key});
       }
-      const DType stored = stored_type(tensor);
+      const DType stored = tensor.stored;
       if (!can_convert(stored, tensor.dtype)) {
         throw Error(Code::kUsage,
                     std::string(name_of(stored)) + " isn't converted to " +
@@ -340,8 +337,7 @@ class Exporter {
     file->write_at(0, std::as_bytes(std::span(shard.header)));
     std::vector<Batch> batches;
     for (const auto t : shard.tensors) {
-      const std::size_t element =
-          std::max(size_of(tensors_[t].dtype), size_of(stored_type(tensors_[t])));
+      const std::size_t element = std::max(size_of(tensors_[t].dtype), size_of(tensors_[t].stored));
       add_batches(t, tensors_[t].shape, element, batches);
     }
     std::mutex writing;
@@ -349,7 +345,7 @@ class Exporter {
       return [&, reader = &reader_of(thread), elements = Bytes(),
               converted = Bytes()](const Batch& batch) mutable {
         const MappedTensor& tensor = tensors_[batch.tensor];
-        const DType stored = stored_type(tensor);
+        const DType stored = tensor.stored;
         const auto count = static_cast<std::size_t>(batch.end - batch.begin);
         elements.assign(count * size_of(stored), std::byte{0});
         reader->read(sources_of(tensor, batch.begin, batch.end), elements.data());
@@ -500,7 +496,8 @@ std::vector<LostElements> lost_in(const Catalog& catalog,
     const auto rest = gaps(logical_shape(stored), std::move(used[t]));
     if (rest.empty()) continue;
     lost.push_back({stored.key, elements_of(rest),
-                    static_cast<std::uint64_t>(volume(logical_shape(stored))), rest.front()});
+                    static_cast<std::uint64_t>(volume(logical_shape(stored))),
+                    *std::min_element(rest.begin(), rest.end())});
   }
   return lost;
 }

@@ -55,7 +55,7 @@ struct ExportReport {
 };
 
 /// Interfaces that export uses in addition to the source checkpoint. Each of `tasks.threads()`
-/// pieces of work reads for itself, with about 20 MiB of memory.
+/// pieces of work reads for itself, with about 30 MiB of memory.
 struct ExportPorts {
   Store& store;  ///< store to write to
   Device& device;

@@ -22,6 +22,16 @@ void require_dim(const MappedTensor& tensor, std::size_t dim) {
   refuse(tensor, "the tensor has no dimension " + std::to_string(dim));
 }
 
+/// Most elements of a mapped tensor: so many of the largest type have a size in bytes.
+constexpr std::int64_t kElementsMax = std::int64_t{1} << 58U;
+
+void require_size(const MappedTensor& tensor) {
+  const auto elements = checked_volume(tensor.shape);
+  if (elements && *elements <= kElementsMax) return;
+  throw Error(Code::kLimit, "the tensor would have too many elements: " + to_string(tensor.shape),
+              {.key = tensor.key});
+}
+
 /// Returns the list with `value` before position `at`.
 Dims inserted(const Dims& dims, std::size_t at, std::int64_t value) {
   Dims result;
@@ -80,7 +90,11 @@ Box MappedPart::target() const {
 
 MappedTensor mapped(const StoredTensor& stored, std::uint32_t source) {
   const Dims& shape = logical_shape(stored);
-  MappedTensor tensor{.key = stored.key, .dtype = stored.dtype, .shape = shape, .parts = {}};
+  MappedTensor tensor{.key = stored.key,
+                      .stored = stored.dtype,
+                      .dtype = stored.dtype,
+                      .shape = shape,
+                      .parts = {}};
   Dims along = Dims::filled(shape.size(), 0);
   std::iota(along.begin(), along.end(), 0);
   if (volume(shape) == 0) return tensor;
@@ -97,9 +111,13 @@ MappedTensor narrowed(const MappedTensor& tensor, std::size_t dim, Interval rang
   Box region = Box::whole(tensor.shape);
   region.offset[dim] = range.begin;
   region.extent[dim] = range.length();
-  MappedTensor result = tensor;
+  MappedTensor result{.key = tensor.key,
+                      .stored = tensor.stored,
+                      .dtype = tensor.dtype,
+                      .shape = tensor.shape,
+                      .parts = {},
+                      .padded = tensor.padded};
   result.shape[dim] = range.length();
-  result.parts.clear();
   for (const auto& part : tensor.parts) {
     auto cut = cut_to(part, region);
     if (!cut) continue;
@@ -118,12 +136,15 @@ MappedTensor joined(std::span<const MappedTensor> tensors, std::size_t dim) {
   for (const auto& tensor : tensors) {
     Dims rest = tensor.shape;
     if (dim < rest.size()) rest[dim] = tensors.front().shape[dim];
-    if (rest != tensors.front().shape || tensor.dtype != result.dtype) {
+    if (rest != tensors.front().shape || tensor.dtype != result.dtype ||
+        tensor.stored != result.stored) {
       refuse(tensor, "it can't be joined along dimension " + std::to_string(dim) + " with " +
                          tensors.front().key + ", which is " +
                          std::string(name_of(tensors.front().dtype)) + " " +
-                         to_string(tensors.front().shape) + ", while this is " +
-                         std::string(name_of(tensor.dtype)));
+                         to_string(tensors.front().shape) + ", stored as " +
+                         std::string(name_of(tensors.front().stored)) + ", while this is " +
+                         std::string(name_of(tensor.dtype)) + ", stored as " +
+                         std::string(name_of(tensor.stored)));
     }
     for (MappedPart part : tensor.parts) {
       part.at[dim] += result.shape[dim];
@@ -132,6 +153,7 @@ MappedTensor joined(std::span<const MappedTensor> tensors, std::size_t dim) {
     result.shape[dim] += tensor.shape[dim];
     result.padded = result.padded || tensor.padded;
   }
+  require_size(result);
   return result;
 }
 
@@ -205,16 +227,19 @@ MappedTensor padded(const MappedTensor& tensor, std::size_t dim, std::int64_t si
   MappedTensor result = tensor;
   result.padded = result.padded || size > tensor.shape[dim];
   result.shape[dim] = size;
+  require_size(result);
   return result;
 }
 
 std::vector<MappedTensor> split(const MappedTensor& tensor, std::size_t dim, std::int64_t blocks,
                                 std::span<const std::int64_t> shares) {
   require_dim(tensor, dim);
-  const std::int64_t sum = std::accumulate(shares.begin(), shares.end(), std::int64_t{0});
-  const bool positive = std::ranges::all_of(shares, [](auto share) { return share > 0; });
-  if (blocks < 1 || !positive || sum < 1 || tensor.shape[dim] % blocks != 0 ||
-      tensor.shape[dim] / blocks % sum != 0) {
+  const bool positive = std::ranges::all_of(
+      shares, [&](auto share) { return share > 0 && share <= tensor.shape[dim]; });
+  const std::int64_t sum =
+      positive ? std::accumulate(shares.begin(), shares.end(), std::int64_t{0}) : 0;
+  if (blocks < 1 || blocks > std::max<std::int64_t>(1, tensor.shape[dim]) || !positive || sum < 1 ||
+      tensor.shape[dim] % blocks != 0 || tensor.shape[dim] / blocks % sum != 0) {
     refuse(tensor, "dimension " + std::to_string(dim) + " can't be cut into " +
                        std::to_string(blocks) + " blocks of " + std::to_string(sum) +
                        " equal shares");
@@ -243,7 +268,8 @@ MappedTensor interleaved(std::span<const MappedTensor> tensors, std::size_t dim,
     for (const auto& tensor : tensors) {
       require_dim(tensor, dim);
       const std::int64_t block = tensor.shape[dim] / blocks;
-      if (block * blocks != tensor.shape[dim]) {
+      if (block * blocks != tensor.shape[dim] ||
+          blocks > std::max<std::int64_t>(1, tensor.shape[dim])) {
         refuse(tensor, "dimension " + std::to_string(dim) + " can't be cut into " +
                            std::to_string(blocks) + " equal blocks");
       }

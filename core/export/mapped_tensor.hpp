@@ -32,7 +32,8 @@ struct MappedPart {
 
 struct MappedTensor {
   std::string key;
-  DType dtype = DType::kFloat32;  ///< elements of another type are converted
+  DType stored = DType::kFloat32;  ///< type of the stored elements, the same in all parts
+  DType dtype = DType::kFloat32;   ///< if it is another one, elements are converted
   Dims shape;
   std::vector<MappedPart> parts;
   /// True if elements that no part covers are meant to be zero, such as the rows of a vocabulary
@@ -51,7 +52,7 @@ MappedTensor mapped(const StoredTensor& stored, std::uint32_t source);
 /// Returns the elements [range.begin, range.end) along `dim`.
 MappedTensor narrowed(const MappedTensor& tensor, std::size_t dim, Interval range);
 /// Returns the tensors one after the other along `dim`, under the key of the first. All must have
-/// the same type, and the same shape but for that dimension.
+/// the same types, and the same shape but for that dimension.
 MappedTensor joined(std::span<const MappedTensor> tensors, std::size_t dim);
 /// Returns the tensor whose dimension d is dimension order[d] of the given one.
 MappedTensor transposed(const MappedTensor& tensor, const Dims& order);

@@ -249,13 +249,23 @@ class Merger {
     }
     for (const auto& [name, numbers] : series) {
       if (set_.alone && name.second > 1) return note_alone(name.second);
-      if (numbers.size() >= name.second) continue;
+      const std::uint64_t first = numbers.contains(0) ? 0 : 1;  // some writers count from 0
+      const std::uint64_t end = first + name.second;
+      const auto there = static_cast<std::uint64_t>(
+          std::distance(numbers.lower_bound(first), numbers.lower_bound(end)));
+      if (there != numbers.size()) {
+        find(Severity::kError, Code::kExtentMismatch,
+             "a file has number " + std::to_string(*numbers.rbegin()) + " of " +
+                 with_commas(name.second),
+             "", files_.front().display);
+      }
+      if (there == name.second) continue;
       std::vector<std::string> missing;
-      for (std::uint64_t n = 1; n <= name.second && missing.size() < kShown; ++n) {
+      for (std::uint64_t n = first; n < end && missing.size() < kShown; ++n) {
         if (!numbers.contains(n)) missing.push_back(std::to_string(n));
       }
       find(Severity::kError, Code::kNotFound,
-           with_commas(name.second - numbers.size()) + " of " + with_commas(name.second) +
+           with_commas(name.second - there) + " of " + with_commas(name.second) +
                " shards are missing, such as number " + join(missing, ", "),
            "", files_.front().display);
     }

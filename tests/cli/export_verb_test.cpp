@@ -79,7 +79,8 @@ TEST_F(ExportVerb, gives_all_tensors_and_the_proof) {
       result.out,
       AllOf(HasSubstr("36 tensors, 4,368 elements, 14.22 KiB, in model.safetensors\n"),
             HasSubstr("proved: read back through the inverse of the mapping, 4,368 elements"),
-            HasSubstr("left out, since safetensors has tensors alone: decoder.")));
+            HasSubstr("left out, since safetensors has tensors alone: the common state, "
+                      "decoder.")));
 }
 
 TEST_F(ExportVerb, rules_take_layers_and_queries_apart) {
@@ -165,6 +166,13 @@ TEST_F(ExportVerb, says_where_a_rule_is_wrong) {
        "7 equal shares"},
       {"rules: [{from: ['.*bias', '.*weight'], steps: [{join: {dim: 0}}], to: x}]",
        "with the same groups"},
+      {"rules: [{from: ['decoder.final_layernorm.bias', 'optimizer.state.exp_avg.decoder.final_"
+       "layernorm.bias'], steps: [{cast: float32}, {join: {dim: 0}}], to: x}]",
+       "stored as bfloat16, while this is float32, stored as float32"},
+      {"rules: [{from: '(.*)qkv.weight', to: $2}]", "'$2' names group 2, and there are only 1"},
+      {"rules: [{from: '(.*qkv.weight)', steps: [{pad: {dim: 0, size: 1099511627776}}, {pad: {dim: "
+       "1, size: 1099511627776}}], to: x}]",
+       "would have too many elements"},
       {"rules: [{from: '(.*qkv.weight)', steps: [{unstack: 0}], to: [a, b]}]", "'to' has 2 names"},
       {"rules: [{from: ['(.*)\\.bias', '(.*)\\.weight'], steps: [{join: {dim: 0}}], to: $1}]",
        "matches no tensor that belongs to this one"},
@@ -175,6 +183,14 @@ TEST_F(ExportVerb, says_where_a_rule_is_wrong) {
     EXPECT_THAT(result.err, HasSubstr(row.says)) << row.rules;
     EXPECT_FALSE(fs::exists(out_)) << row.rules;
   }
+}
+
+TEST_F(ExportVerb, refuses_values_and_numbers_of_threads_that_are_of_no_use) {
+  const auto rules = file("rules.yaml", "rules: [{from: '.*', leave_out: true}]");
+  EXPECT_THAT(run({"--map", rules, "--set", "vocb=1"}).err, HasSubstr("the rules have no <vocb>"));
+  EXPECT_THAT(run({"--set", "vocab=1"}).err, HasSubstr("--set needs --map"));
+  EXPECT_THAT(run({"--jobs", "2147483648"}).err, HasSubstr("--jobs is at most 1024"));
+  EXPECT_THAT(run({"--map", rules}).err, HasSubstr("there is no tensor to export"));
 }
 
 TEST_F(ExportVerb, keeps_what_is_there_and_leaves_nothing_when_a_signal_ends_it) {

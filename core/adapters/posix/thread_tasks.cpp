@@ -55,6 +55,15 @@ struct ThreadTasks::Pool {
     return work;
   }
 
+  void close() {
+    {
+      const std::lock_guard lock(mutex);
+      closing = true;
+    }
+    wake.notify_all();
+    threads.clear();  // joins the threads
+  }
+
   void run() {
     for (auto work = take(); work.valid(); work = take()) work();
   }
@@ -62,19 +71,17 @@ struct ThreadTasks::Pool {
 
 ThreadTasks::ThreadTasks(int thread_count) : pool_(std::make_unique<Pool>()) {
   CHECK(thread_count > 0, thread_count);
-  for (int i = 0; i < thread_count; ++i) {
-    pool_->threads.emplace_back([pool = pool_.get()] { pool->run(); });
+  try {
+    for (int i = 0; i < thread_count; ++i) {
+      pool_->threads.emplace_back([pool = pool_.get()] { pool->run(); });
+    }
+  } catch (const std::exception&) {
+    pool_->close();
+    throw;
   }
 }
 
-ThreadTasks::~ThreadTasks() {
-  {
-    const std::lock_guard lock(pool_->mutex);
-    pool_->closing = true;
-  }
-  pool_->wake.notify_all();
-  pool_->threads.clear();  // joins the threads
-}
+ThreadTasks::~ThreadTasks() { pool_->close(); }
 
 int ThreadTasks::threads() const { return static_cast<int>(pool_->threads.size()); }
 

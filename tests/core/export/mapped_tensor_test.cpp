@@ -199,6 +199,7 @@ TEST(MappedTensor, says_which_tensor_a_step_does_not_fit) {
             }),
             "dimension 0 can't be cut into 4 blocks of 2 equal shares; its shape here is [6, 4]");
   refused([&] { split(tensor, 0, 1, std::vector<std::int64_t>{1, 0}); });
+  refused([&] { split(mapped(stored({0, 4}), 0), 0, 5, std::vector<std::int64_t>{1}); });
   const std::vector<MappedTensor> unlike = {tensor, mapped(stored({6, 5}), 0)};
   refused([&] { joined(unlike, 0); });
 }

@@ -231,6 +231,12 @@ TEST(VerifySafetensors, the_index_and_the_shards_are_held_against_each_other) {
          fs::remove(one / kIndex);
        },
        error, Code::kNotFound, "1 of 3 shards are missing, such as number 2"},
+      {"a shard is missing, and another has a number that is too large", shards,
+       [](const Case& one) {
+         fs::rename(one / kSecond, one / "model-00004-of-00003.safetensors");
+         fs::remove(one / kIndex);
+       },
+       error, Code::kNotFound, "1 of 3 shards are missing, such as number 2"},
   };
   for (const Row& row : rows) expect_found(row);
 }
