@@ -42,7 +42,7 @@ std::vector<Box> outside(const Box& whole, std::span<const Box> boxes) {
         next.push_back(one);
         continue;
       }
-      for (Box& rest : subtract(one, *common)) next.push_back(std::move(rest));
+      for (const Box& rest : subtract(one, *common)) next.push_back(rest);
     }
     left = std::move(next);
   }

@@ -148,7 +148,7 @@ MappedTensor joined(std::span<const MappedTensor> tensors, std::size_t dim) {
     }
     for (MappedPart part : tensor.parts) {
       part.at[dim] += result.shape[dim];
-      result.parts.push_back(std::move(part));
+      result.parts.push_back(part);
     }
     result.shape[dim] += tensor.shape[dim];
     result.padded = result.padded || tensor.padded;
