@@ -13,9 +13,9 @@
 namespace reprise::driver::test {
 
 using Codes = std::set<std::string>;
-inline Codes codes_of(const Findings& findings) {
+inline Codes codes_of(const judged::Findings& findings) {
   Codes codes;
-  for (const Finding& finding : findings) codes.emplace(name_of(finding.code));
+  for (const judged::Finding& finding : findings) codes.emplace(name_of(finding.code));
   return codes;
 }
 
