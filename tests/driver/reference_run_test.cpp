@@ -24,7 +24,7 @@ GlobalState trained(const sim::JobConfig& config, std::int64_t steps) {
   for (std::int64_t i = 0; i < steps; ++i) job.step();
   const StateDict state = job.model_space();
   const RankState rank{GlobalRank{0}, &state};
-  Findings findings;
+  judged::Findings findings;
   return assemble({&rank, 1}, findings);
 }
 
@@ -95,7 +95,7 @@ GlobalState turned(const sim::JobConfig& first, std::int64_t at, const sim::JobC
   for (std::int64_t i = 0; i < steps; ++i) job.step();
   const StateDict state = job.model_space();
   const RankState rank{GlobalRank{0}, &state};
-  Findings findings;
+  judged::Findings findings;
   return assemble({&rank, 1}, findings);
 }
 

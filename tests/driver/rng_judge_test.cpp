@@ -30,11 +30,11 @@ StateDict streams_of(const Value& host, const Value& expert) {
 sim::HostRng host() { return sim::HostRng::fresh(kSeed, 1, 2); }
 sim::HostRng expert() { return sim::HostRng::fresh_expert(kSeed, 1, 0, 1); }
 
-Findings judged(const StateDict& state) {
+judged::Findings judged(const StateDict& state) {
   return judge_streams(GlobalRank{5}, state, {kSeed}, {{"", {.host = 4, .expert = 2}}});
 }
 void expect_only(const StateDict& state, FindingCode code, const std::string& says) {
-  const Findings findings = judged(state);
+  const judged::Findings findings = judged(state);
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].code, code) << findings[0];
   EXPECT_EQ(findings[0].rank, GlobalRank{5});
@@ -87,7 +87,7 @@ sim::HostRng of_module(const std::string& module, std::int32_t tp = 1) {
 }
 const Ages kAges = {{"language", {.host = 1}}, {"vision", {.host = 4}}};
 
-void expect_one(const Findings& findings, FindingCode code, const std::string& key,
+void expect_one(const judged::Findings& findings, FindingCode code, const std::string& key,
                 const std::string& says) {
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].code, code) << findings[0];

@@ -31,7 +31,7 @@ void add_job(OneRank& rank, const Box& box) {
 GlobalState whole_of(const std::vector<const OneRank*>& ranks) {
   std::vector<RankState> states;
   for (const OneRank* rank : ranks) states.push_back(rank->view());
-  Findings findings;
+  judged::Findings findings;
   return assemble(states, findings);
 }
 
@@ -83,7 +83,7 @@ std::function<Codes()> assembled(void (*spoil)(OneRank& second)) {
     fill(second.add("copy", DType::kFloat32, kShape, {kWhole}));
     spoil(second);
     const RankState ranks[] = {first.view(), second.view()};
-    Findings findings;
+    judged::Findings findings;
     assemble(ranks, findings);
     return codes_of(findings);
   };
