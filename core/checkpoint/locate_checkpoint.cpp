@@ -132,7 +132,7 @@ Location locate_file(Store& store, const std::string& path, Formats formats) {
   const ErrorPlace place{.file = store.display(path)};
   const std::string name = path.substr(path.rfind('/') + 1);
   const auto parent = path.substr(0, path.size() - name.size());
-  const Location alone{
+  Location alone{
       .directory = parent_path(path), .step = {}, .tracker = {}, .safetensors = true, .file = name};
   const bool named = name.ends_with(kSafetensorsEnd) || name.ends_with(kSafetensorsIndexEnd);
   if (formats == Formats::kAll && named) return alone;
