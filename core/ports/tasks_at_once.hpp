@@ -24,6 +24,7 @@ class TasksAtOnce final : public Tasks {
  private:
   class Done final : public Task {
    public:
+    // NOLINTNEXTLINE(bugprone-throw-keyword-missing): the exception is kept for wait()
     explicit Done(std::exception_ptr failure) : failure_(std::move(failure)) {}
     bool done() override { return true; }
     void wait() override {
