@@ -4,8 +4,13 @@
 
 #include <exception>
 #include <string>
+#include <string_view>
 
-#include "reprise/inspect.hpp"
+#include "cli/arguments/place_to_write.hpp"
+#include "cli/output/progress_line.hpp"
+#include "cli/verb.hpp"
+#include "core/adapters/posix/posix_clock.hpp"
+#include "reprise/error.hpp"
 
 namespace reprise::cli {
 
@@ -43,5 +48,27 @@ class UntilInterrupted final : public Progress {
  private:
   Progress& shown_;
 };
+
+/// Returns what `work` returns, which gets the progress to report to. Throws INCOMPLETE_SELECTED
+/// after a signal, and says what is left of OUT. Directories that were made for OUT stay only if
+/// `work` ended well.
+template <class Work>
+auto written_by(const Work& work, const StoredPath& out, std::string_view verb,
+                const Console& console, ProgressLine::Shown shown) {
+  PosixClock clock;
+  ProgressLine progress(console, clock, verb, shown, ProgressUnit::kBytes);
+  UntilInterrupted until(progress);
+  NewParents parents(out);
+  const Interrupts interrupts;
+  try {
+    auto report = work(until);
+    parents.keep();
+    return report;
+  } catch (const Interrupted&) {
+    throw Error(Code::kIncompleteSelected,
+                "interrupted by a signal: " + left_by_interrupt(out, verb),
+                {.file = out.display()});
+  }
+}
 
 }  // namespace reprise::cli

@@ -4,17 +4,15 @@
 #include <charconv>
 #include <set>
 #include <thread>
-#include <tuple>
+#include <utility>
 
 #include "cli/arguments/checkpoint_argument.hpp"
 #include "cli/arguments/mapping_rules.hpp"
 #include "cli/arguments/place_to_write.hpp"
 #include "cli/interrupts.hpp"
 #include "cli/output/json_output.hpp"
-#include "cli/output/progress_line.hpp"
 #include "cli/verb.hpp"
 #include "core/adapters/posix/host_device.hpp"
-#include "core/adapters/posix/posix_clock.hpp"
 #include "core/adapters/posix/thread_tasks.hpp"
 #include "core/base/print.hpp"
 #include "core/export/export.hpp"
@@ -46,16 +44,8 @@ std::uint64_t bytes_in(const std::string& word) {
   throw Error(Code::kUsage, "--max-shard '" + word + "' is no size such as 5GB or 500MiB");
 }
 
-/// Returns up to three of the names, and how many more there are.
-std::string some_of(const std::vector<std::string>& names) {
-  constexpr std::size_t kShown = 3;
-  const std::size_t shown = std::min(kShown, names.size());
-  std::string text = join(std::vector<std::string>(names.begin(), names.begin() + shown), ", ");
-  if (names.size() > shown) text += fmt::format(" and {} more", names.size() - shown);
-  return text;
-}
-
 constexpr std::int64_t kJobsMax = 1024;
+constexpr std::size_t kNamesShown = 3;
 
 class ExportVerb final : public Verb {
  public:
@@ -130,44 +120,34 @@ class ExportVerb final : public Verb {
     HostDevice device("host", 0);
     ThreadTasks tasks(static_cast<int>(
         jobs_ != 0 ? jobs_ : std::max<std::int64_t>(1, std::thread::hardware_concurrency())));
-    PosixClock clock;
-    ProgressLine progress(console, clock, "export",
-                          quiet_ || json_ ? ProgressLine::Shown::kNever : ProgressLine::Shown::kYes,
-                          ProgressUnit::kBytes);
-    UntilInterrupted until(progress);
     CommitTarget target{to.path};
     target.replace = false;
-    NewParents parents(to);
-    const Interrupts interrupts;
-    try {
-      const auto before = files_of(source);
-      notes = require_whole(*from.store, source.location().path(), "IN",
-                            unchecked_ ? PayloadCheck::kSkip : PayloadCheck::kRead, until);
-      options.last_look = [look = options.last_look, before, &source] {
-        look();
-        if (files_of(source) == before) return;
-        throw Error(Code::kStaleMetadata, "a file of IN was changed or replaced meanwhile",
-                    {.file = source.store().display(source.location().directory)});
-      };
-      ExportReport report = export_safetensors(source, mapping.tensors, target, options,
-                                               {*to.store, device, tasks, until});
-      parents.keep();
-      return report;
-    } catch (const Interrupted&) {
-      throw Error(Code::kIncompleteSelected,
-                  "interrupted by a signal: " + left_by_interrupt(to, name()),
-                  {.file = to.display()});
-    }
+    const auto before = files_of(source);
+    options.last_look = [look = options.last_look, before, &source] {
+      look();
+      if (files_of(source) == before) return;
+      throw Error(Code::kStaleMetadata, "a file of IN was changed or replaced meanwhile",
+                  {.file = source.store().display(source.location().directory)});
+    };
+    return written_by(
+        [&](Progress& progress) {
+          notes = require_whole(*from.store, source.location().path(), "IN",
+                                unchecked_ ? PayloadCheck::kSkip : PayloadCheck::kRead, progress);
+          return export_safetensors(source, mapping.tensors, target, options,
+                                    {*to.store, device, tasks, progress});
+        },
+        to, name(), console,
+        quiet_ || json_ ? ProgressLine::Shown::kNever : ProgressLine::Shown::kYes);
   }
 
-  /// What can be told of the payload files without reading them.
-  using Files = std::vector<
-      std::tuple<std::uint64_t, std::optional<std::int64_t>, std::optional<std::uint64_t>>>;
+  /// Size and time of each payload file. Their numbers are left out, since some network file
+  /// systems give a file another one.
+  using Files = std::vector<std::pair<std::uint64_t, std::optional<std::int64_t>>>;
   static Files files_of(const Checkpoint& source) {
     Files files;
     for (const auto& name : source.catalog().files) {
       const auto entry = source.store().stat(join_path(source.location().directory, name));
-      if (entry) files.emplace_back(entry->size, entry->modified_ns, entry->identity);
+      if (entry) files.emplace_back(entry->size, entry->modified_ns);
     }
     return files;
   }
@@ -176,7 +156,7 @@ class ExportVerb final : public Verb {
                     const std::vector<std::string>& objects) {
     out << fmt::format("{}, {} elements, {}, in {}\n", counted(report.tensors, "tensor"),
                        with_commas(report.elements), human_bytes(report.bytes),
-                       some_of(report.files));
+                       join_first(report.files, kNamesShown));
     out << fmt::format(
         "proved: read back through the inverse of the mapping, {} elements equal those of the "
         "checkpoint\n",
@@ -190,10 +170,11 @@ class ExportVerb final : public Verb {
                          name_of(one.to));
     }
     if (!mapping.left_out.empty()) {
-      out << fmt::format("left out by a rule: {}\n", some_of(mapping.left_out));
+      out << fmt::format("left out by a rule: {}\n", join_first(mapping.left_out, kNamesShown));
     }
     if (!mapping.unmatched.empty()) {
-      out << fmt::format("left out, since no rule names it: {}\n", some_of(mapping.unmatched));
+      out << fmt::format("left out, since no rule names it: {}\n",
+                         join_first(mapping.unmatched, kNamesShown));
     }
     std::set<std::string> told(mapping.left_out.begin(), mapping.left_out.end());
     told.insert(mapping.unmatched.begin(), mapping.unmatched.end());
@@ -206,7 +187,8 @@ class ExportVerb final : public Verb {
       out << fmt::format("rules that decide about no tensor: {}\n", join(mapping.idle, ", "));
     }
     if (!objects.empty()) {
-      out << fmt::format("left out, since safetensors has tensors alone: {}\n", some_of(objects));
+      out << fmt::format("left out, since safetensors has tensors alone: {}\n",
+                         join_first(objects, kNamesShown));
     }
   }
 

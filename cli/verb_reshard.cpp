@@ -7,10 +7,8 @@
 #include "cli/arguments/split_rule.hpp"
 #include "cli/interrupts.hpp"
 #include "cli/output/json_output.hpp"
-#include "cli/output/progress_line.hpp"
 #include "cli/verb.hpp"
 #include "core/adapters/posix/host_device.hpp"
-#include "core/adapters/posix/posix_clock.hpp"
 #include "core/adapters/posix/thread_tasks.hpp"
 #include "core/base/print.hpp"
 #include "core/ports/no_progress.hpp"
@@ -140,26 +138,15 @@ class ReshardVerb final : public Verb {
                       const Console& console) const {
     HostDevice device("host", 0);
     ThreadTasks tasks(1);
-    PosixClock clock;
     NoTrace trace;
-    ProgressLine progress(console, clock, "reshard",
-                          quiet_ || json_ ? ProgressLine::Shown::kNever : ProgressLine::Shown::kYes,
-                          ProgressUnit::kBytes);
-    UntilInterrupted until(progress);
     CommitTarget target{to.path};
     target.replace = force_;
-    NewParents parents(to);
-    const Interrupts interrupts;
-    try {
-      ReshardReport report =
-          reshard(source, target, options, {*to.store, device, tasks, trace, until});
-      parents.keep();
-      return report;
-    } catch (const Interrupted&) {
-      throw Error(Code::kIncompleteSelected,
-                  "interrupted by a signal: " + left_by_interrupt(to, name()),
-                  {.file = to.display()});
-    }
+    return written_by(
+        [&](Progress& progress) {
+          return reshard(source, target, options, {*to.store, device, tasks, trace, progress});
+        },
+        to, name(), console,
+        quiet_ || json_ ? ProgressLine::Shown::kNever : ProgressLine::Shown::kYes);
   }
 
   std::string source_;

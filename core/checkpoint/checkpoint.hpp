@@ -2,6 +2,7 @@
 // Opens a checkpoint and reads its metadata, files and items. Reads only what a caller requests.
 // For use by one thread.
 
+#include <exception>
 #include <map>
 #include <memory>
 #include <optional>
@@ -166,5 +167,24 @@ class Checkpoint {
   bool replaced_ = false;               ///< true if reopening a path gave a different file
   const BytesAtHand* at_hand_ = nullptr;
 };
+
+/// Runs `work`, which reads a checkpoint, and then `require_in_place`, which throws STALE_METADATA
+/// if the checkpoint was replaced meanwhile. That error also comes in place of one of `work`: bytes
+/// of two checkpoints look damaged.
+template <class Work, class Require>
+void from_one_checkpoint(const Work& work, const Require& require_in_place) {
+  try {
+    work();
+  } catch (const std::exception&) {
+    const std::exception_ptr failure = std::current_exception();
+    try {
+      require_in_place();
+    } catch (const Error& replaced) {
+      if (replaced.code() == Code::kStaleMetadata) throw;
+    }
+    std::rethrow_exception(failure);
+  }
+  require_in_place();
+}
 
 }  // namespace reprise

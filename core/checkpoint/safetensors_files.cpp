@@ -24,8 +24,6 @@ namespace reprise {
 namespace {
 
 constexpr std::uint64_t kIndexBytesMax = std::uint64_t{64} << 20U;
-constexpr std::string_view kModelFile = "model.safetensors";
-constexpr std::string_view kModelIndex = "model.safetensors.index.json";
 
 /// Names in a directory, sorted.
 struct Names {
@@ -95,7 +93,8 @@ class SetReader {
 
   std::optional<std::string> index_among(const std::vector<std::string>& indexes) const {
     if (indexes.empty()) return std::nullopt;
-    if (std::ranges::find(indexes, kModelIndex) != indexes.end()) return std::string(kModelIndex);
+    if (std::ranges::find(indexes, kSafetensorsModelIndex) != indexes.end())
+      return std::string(kSafetensorsModelIndex);
     if (indexes.size() == 1) return indexes.front();
     throw Error(Code::kNotFound,
                 "there are several indexes of safetensors files: " + join_first(indexes) +
@@ -129,7 +128,7 @@ class SetReader {
   }
 
   void choose_among(const std::vector<std::string>& files) {
-    for (const std::string_view only : {kModelFile, kAdapterFile}) {
+    for (const std::string_view only : {kSafetensorsModel, kAdapterFile}) {
       if (std::ranges::find(files, only) == files.end()) continue;
       chosen_ = {std::string(only)};
       return;

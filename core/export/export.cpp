@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 #include <exception>
 #include <map>
 #include <memory>
@@ -11,7 +10,6 @@
 #include <utility>
 
 #include "core/base/check.hpp"
-#include "core/base/print.hpp"
 #include "core/base/utf8.hpp"
 #include "core/checkpoint/byte_progress.hpp"
 #include "core/checkpoint/set_aside.hpp"
@@ -73,6 +71,11 @@ std::uint64_t bytes_of(const MappedTensor& tensor) {
   return static_cast<std::uint64_t>(volume(tensor.shape)) * size_of(tensor.dtype);
 }
 
+/// Returns the index of a tensor that the catalog has.
+std::uint32_t index_in(const Catalog& catalog, const std::string& key) {
+  return static_cast<std::uint32_t>(catalog.tensor(key) - catalog.tensors.data());
+}
+
 /// True for what a JSON text can have. Surrogates, which torch may write, are no text.
 bool is_text(const std::string& key) {
   const auto at = std::adjacent_find(key.begin(), key.end(), [](char a, char b) {
@@ -81,11 +84,8 @@ bool is_text(const std::string& key) {
   return is_utf8(key) && at == key.end();
 }
 
-constexpr std::size_t kKeyBytesMax = 4096;
-constexpr std::string_view kIndexName = "model.safetensors.index.json";
-
 std::string shard_name(std::size_t index, std::size_t count) {
-  if (count == 1) return "model.safetensors";
+  if (count == 1) return std::string(kSafetensorsModel);
   const auto padded_number = [](std::size_t number) {
     const std::string digits = std::to_string(number);
     return std::string(5 - std::min<std::size_t>(5, digits.size()), '0') + digits;
@@ -117,8 +117,11 @@ class PieceReader {
   /// Throws STALE_METADATA if a file that was read was replaced meanwhile.
   void require_in_place() const { checkpoint_.require_files_in_place(); }
 
+  void read(const PieceOf& one, std::byte* local) {
+    of(one.tensor).read(std::span(&one.piece, 1), local);
+  }
   void read(std::span<const PieceOf> pieces, std::byte* local) {
-    for (const auto& [tensor, piece] : pieces) of(tensor).read(std::span(&piece, 1), local);
+    for (const PieceOf& one : pieces) read(one, local);
   }
 
  private:
@@ -193,12 +196,14 @@ class Exporter {
     try {
       prepare(ports_.store, target_);
       note_beside(ports_.store, target_.saving(), target_.claim.token, report_.files);
-      from_one_source([&] {
-        for (const Shard& shard : shards_) write(shard);
-        write_index();
-        ports_.store.sync_directory(target_.saving());
-        prove();
-      });
+      from_one_checkpoint(
+          [this] {
+            for (const Shard& shard : shards_) write(shard);
+            write_index();
+            ports_.store.sync_directory(target_.saving());
+            prove();
+          },
+          [this] { require_in_place(); });
       if (options_.last_look) options_.last_look();
       publish();
     } catch (const std::exception&) {
@@ -212,28 +217,11 @@ class Exporter {
   const Catalog& catalog() const { return source_.catalog(); }
   std::string path_of(const std::string& name) const { return join_path(target_.saving(), name); }
 
-  /// Runs `work`, which reads the checkpoint. Throws STALE_METADATA if the checkpoint was replaced
-  /// meanwhile, also if `work` failed: elements of two checkpoints look damaged.
-  template <class Work>
-  void from_one_source(const Work& work) {
-    const auto require_in_place = [this] {
-      source_.require_in_place();
-      for (const auto& reader : readers_) {
-        if (reader) reader->require_in_place();
-      }
-    };
-    try {
-      work();
-    } catch (const std::exception&) {
-      const std::exception_ptr failure = std::current_exception();
-      try {
-        require_in_place();
-      } catch (const Error& replaced) {
-        if (replaced.code() == Code::kStaleMetadata) throw;
-      }
-      std::rethrow_exception(failure);
+  void require_in_place() const {
+    source_.require_in_place();
+    for (const auto& reader : readers_) {
+      if (reader) reader->require_in_place();
     }
-    require_in_place();
   }
 
   /// Returns the reader of the checkpoint for a thread, which keeps it.
@@ -246,7 +234,7 @@ class Exporter {
   void require_writable() {
     std::set<std::string> keys;
     for (const auto& tensor : tensors_) {
-      if (tensor.key == "__metadata__" || tensor.key.size() > kKeyBytesMax ||
+      if (tensor.key == kSafetensorsMetadataKey || tensor.key.size() > kSafetensorsKeyMax ||
           !is_text(tensor.key)) {
         throw Error(Code::kUnsupported, "a safetensors file can't have this key",
                     {.key = tensor.key});
@@ -302,7 +290,7 @@ class Exporter {
       report_.files.push_back(shard.name);
       progress_.expect(2 * shard.bytes);  // written, and read back
     }
-    if (shards_.size() > 1) report_.files.emplace_back(kIndexName);
+    if (shards_.size() > 1) report_.files.emplace_back(kSafetensorsModelIndex);
   }
 
   void lay_out(Shard& shard) {
@@ -322,14 +310,7 @@ class Exporter {
   void require_space() const {
     std::uint64_t needed = 0;
     for (const Shard& shard : shards_) needed += shard.bytes;
-    std::string directory = parent_path(target_.directory);
-    while (!directory.empty() && !ports_.store.stat(directory)) directory = parent_path(directory);
-    const auto free = ports_.store.free_bytes(directory);
-    if (!free || *free >= needed) return;
-    throw Error(Code::kNoSpace,
-                "about " + human_bytes(needed) + " have to be written, but only " +
-                    human_bytes(*free) + " are free; nothing was written",
-                {.file = ports_.store.display(directory)});
+    reprise::require_space(ports_.store, target_, needed);
   }
 
   void write(const Shard& shard) {
@@ -369,21 +350,21 @@ class Exporter {
       for (const auto t : shard.tensors) shard_of[tensors_[t].key] = shard.name;
     }
     const std::string text = write_safetensors_index(shard_of, report_.bytes);
-    write_durably(ports_.store, path_of(std::string(kIndexName)), std::as_bytes(std::span(text)));
+    write_durably(ports_.store, path_of(std::string(kSafetensorsModelIndex)),
+                  std::as_bytes(std::span(text)));
   }
 
   /// Reads everything back, and compares it with the checkpoint.
   void prove() {
     const Checkpoint written = Checkpoint::open_any(ports_.store, target_.saving());
     written.require_sound();
-    std::vector<std::uint32_t> index_of;
     std::vector<std::vector<MappedBack>> back(catalog().tensors.size());
     for (const auto& tensor : tensors_) {
       const StoredTensor* found = written.catalog().tensor(tensor.key);
       if (found == nullptr || found->dtype != tensor.dtype || found->shape != tensor.shape) {
         fail_proof(tensor.key);
       }
-      const auto index = static_cast<std::uint32_t>(found - written.catalog().tensors.data());
+      const std::uint32_t index = index_in(written.catalog(), tensor.key);
       for (const auto& part : tensor.parts) back[part.source].push_back({index, part});
     }
     std::vector<Batch> batches;
@@ -420,7 +401,7 @@ class Exporter {
     const Piece packed = contiguous_piece(piece.box);
     const auto count = static_cast<std::size_t>(piece.box.elements());
     Bytes found(count * size_of(written.dtype));
-    reader.read(std::vector<PieceOf>{{index, packed}}, found.data());
+    reader.read({index, packed}, found.data());
     Bytes in_order(count * size_of(stored));
     const auto first = static_cast<std::size_t>(piece.local) * size_of(stored);
     copy_strided({elements.data() + first, piece.strides}, {in_order.data(), packed.strides},
@@ -432,7 +413,7 @@ class Exporter {
 
   void prove_zeros(const Checkpoint& written, const MappedTensor& tensor) const {
     if (!tensor.padded) return;
-    const auto* const found = written.catalog().tensor(tensor.key);
+    const std::uint32_t index = index_in(written.catalog(), tensor.key);
     PieceReader reader(written, ports_.device);
     for (const Box& gap : gaps(tensor.shape, targets(tensor))) {
       Bytes elements;
@@ -442,10 +423,7 @@ class Exporter {
         elements.assign(static_cast<std::size_t>(end - begin) * size_of(tensor.dtype),
                         std::byte{1});
         for (const Piece& piece : pieces_of_range(gap, begin, end)) {
-          reader.read(
-              std::vector<PieceOf>{
-                  {static_cast<std::uint32_t>(found - written.catalog().tensors.data()), piece}},
-              elements.data());
+          reader.read({index, piece}, elements.data());
         }
         if (std::ranges::any_of(elements, [](std::byte b) { return b != std::byte{0}; })) {
           fail_proof(tensor.key);

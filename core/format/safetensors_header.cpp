@@ -18,10 +18,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::size_t kKeyBytesMax = 4096;
 constexpr std::size_t kSkippedDepthMax = 16;
 constexpr std::uint64_t kOffsetMax = std::uint64_t{1} << 62U;
-constexpr std::string_view kMetadataKey = "__metadata__";
 
 /// Elements of a type with fewer than 8 bits share bytes: `packed` of them are one element here.
 struct DTypeRow {
@@ -140,7 +138,7 @@ class Handler final : public nlohmann::json_sax<Json> {
     if (within_ == Within::kNothing) {
       within_ = Within::kHeader;
     } else if (within_ == Within::kHeader) {
-      within_ = key_ == kMetadataKey ? Within::kMetadata : Within::kTensor;
+      within_ = key_ == kSafetensorsMetadataKey ? Within::kMetadata : Within::kTensor;
     } else {
       skip_into();
     }
@@ -182,7 +180,7 @@ class Handler final : public nlohmann::json_sax<Json> {
 
   [[noreturn]] void fail(Code code, std::string message) const {
     ErrorPlace at = place_;
-    const bool of_tensor = within_ != Within::kNothing && key_ != kMetadataKey;
+    const bool of_tensor = within_ != Within::kNothing && key_ != kSafetensorsMetadataKey;
     if (of_tensor) at.key = key_;
     at.offset = place_.offset.value_or(0) + (of_tensor ? key_end_ : read_);
     throw Error(code, std::move(message), at);
@@ -234,11 +232,11 @@ class Handler final : public nlohmann::json_sax<Json> {
   }
 
   void begin_key(const std::string& name) {
-    key_ = name.substr(0, kKeyBytesMax);
+    key_ = name.substr(0, kSafetensorsKeyMax);
     key_end_ = read_;
-    if (name.size() > kKeyBytesMax) {
+    if (name.size() > kSafetensorsKeyMax) {
       fail(Code::kUnsupported, "a key of " + std::to_string(name.size()) + " bytes; at most " +
-                                   std::to_string(kKeyBytesMax) + " are supported");
+                                   std::to_string(kSafetensorsKeyMax) + " are supported");
     }
     if (!keys_.insert(name).second) fail(Code::kTornFile, twice(name));
     dtype_.reset();
@@ -398,7 +396,7 @@ std::optional<std::string_view> safetensors_name_of(DType dtype) {
 
 std::string write_safetensors_header(SafetensorsHeader& header) {
   nlohmann::ordered_json json;
-  if (!header.metadata.empty()) json["__metadata__"] = header.metadata;
+  if (!header.metadata.empty()) json[std::string(kSafetensorsMetadataKey)] = header.metadata;
   std::uint64_t end = 0;
   for (auto& entry : header.entries) {
     const auto row = std::ranges::find(kDTypes, entry.dtype, &DTypeRow::dtype);

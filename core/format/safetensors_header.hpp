@@ -10,6 +10,7 @@
 // little-endian, fill the rest of the file: without holes, in any order. There are no checksums.
 // See docs of the safetensors package, and its tensor.rs.
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -25,6 +26,10 @@ namespace reprise {
 
 /// Largest header that readers of safetensors take.
 inline constexpr std::uint64_t kSafetensorsHeaderMax = 100'000'000;
+/// Most bytes of a key.
+inline constexpr std::size_t kSafetensorsKeyMax = 4096;
+/// The key that is no tensor's: its texts are about the whole file.
+inline constexpr std::string_view kSafetensorsMetadataKey = "__metadata__";
 /// Number of bytes before the JSON object.
 inline constexpr std::uint64_t kSafetensorsLengthBytes = 8;
 

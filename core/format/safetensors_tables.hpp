@@ -16,6 +16,9 @@ namespace reprise {
 /// Name of the file that assigns the keys of a model to its shards.
 inline constexpr std::string_view kSafetensorsIndexEnd = ".safetensors.index.json";
 inline constexpr std::string_view kSafetensorsEnd = ".safetensors";
+/// Name of a model's one file, and of the index of several.
+inline constexpr std::string_view kSafetensorsModel = "model.safetensors";
+inline constexpr std::string_view kSafetensorsModelIndex = "model.safetensors.index.json";
 
 /// An index: {"metadata": {"total_size": 24}, "weight_map": {"w": "model-00001-of-00002...", ...}}.
 struct SafetensorsIndex {

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "core/base/check.hpp"
-#include "core/base/print.hpp"
 #include "core/checkpoint/beside_payload.hpp"
 #include "core/checkpoint/byte_progress.hpp"
 #include "core/checkpoint/checksum_tally.hpp"
@@ -125,11 +124,16 @@ class Resharder {
       prepare(ports_.store, target_);
       note_beside(ports_.store, target_.saving(), target_.claim.token, beside_.all_names());
       start_catalog();
-      from_one_source([&] {
-        for (std::size_t w = 0; w < shares.size(); ++w) write_share(w, shares[w]);
-        copy_common();
-        copy_beside();
-      });
+      from_one_checkpoint(
+          [&] {
+            for (std::size_t w = 0; w < shares.size(); ++w) write_share(w, shares[w]);
+            copy_common();
+            copy_beside();
+          },
+          [this] {
+            opened_.require_in_place();
+            source_.require_files_in_place();
+          });
       judge_checksums();
       if (options_.last_look) options_.last_look();
       commit();
@@ -143,28 +147,6 @@ class Resharder {
   }
 
  private:
-  /// Runs `work`, which reads the source. Throws STALE_METADATA if the source was replaced
-  /// meanwhile, also if `work` failed: bytes of two checkpoints look damaged.
-  template <class Work>
-  void from_one_source(const Work& work) const {
-    const auto require_in_place = [this] {
-      opened_.require_in_place();
-      source_.require_files_in_place();
-    };
-    try {
-      work();
-    } catch (const std::exception&) {
-      const std::exception_ptr failure = std::current_exception();
-      try {
-        require_in_place();
-      } catch (const Error& replaced) {
-        if (replaced.code() == Code::kStaleMetadata) throw;
-      }
-      std::rethrow_exception(failure);
-    }
-    require_in_place();
-  }
-
   /// Refuses a metadata.json that can't be read or names another format: the copy would be as
   /// unusable.
   void require_readable_backend() const {
@@ -187,14 +169,7 @@ class Resharder {
   void require_space(const std::vector<WriterShare>& shares) const {
     std::uint64_t needed = progress_.expected();
     for (const auto& share : shares) needed += kAroundPart * (share.parts.size() + 1);
-    std::string directory = parent_path(target_.directory);
-    while (!directory.empty() && !ports_.store.stat(directory)) directory = parent_path(directory);
-    const auto free = ports_.store.free_bytes(directory);
-    if (!free || *free >= needed) return;
-    throw Error(Code::kNoSpace,
-                "about " + human_bytes(needed) + " have to be written, but only " +
-                    human_bytes(*free) + " are free; nothing was written",
-                {.file = ports_.store.display(directory)});
+    reprise::require_space(ports_.store, target_, needed);
   }
 
   /// Creates the new catalog: it has the old keys, dtypes and logical shapes, but no chunks yet.

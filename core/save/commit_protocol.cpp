@@ -323,6 +323,17 @@ void prepare(Store& store, CommitTarget& target) {
   for (const auto& step : prepare_protocol(store, target)) step.run();
 }
 
+void require_space(Store& store, const CommitTarget& target, std::uint64_t needed) {
+  std::string directory = parent_path(target.directory);
+  while (!directory.empty() && !store.stat(directory)) directory = parent_path(directory);
+  const auto free = store.free_bytes(directory);
+  if (!free || *free >= needed) return;
+  throw Error(Code::kNoSpace,
+              "about " + human_bytes(needed) + " have to be written, but only " +
+                  human_bytes(*free) + " are free; nothing was written",
+              {.file = store.display(directory)});
+}
+
 void clear_unfinished(Store& store, CommitTarget& target) {
   clear_left(store, target, asides_of(store, target.directory));
 }

@@ -124,6 +124,9 @@ enum class Role : std::uint8_t { kLeader, kMember };
 ///                      also removes the old checkpoints that it replaced
 ///   make_saving        creates the directory, with a mark inside
 std::vector<ProtocolStep> prepare_protocol(Store& store, CommitTarget& target);
+/// Throws NO_SPACE if the store knows that it has less than `needed` bytes for the target. Call it
+/// before anything is written.
+void require_space(Store& store, const CommitTarget& target, std::uint64_t needed);
 /// Runs all steps of prepare_protocol, for a target that a single rank writes.
 void prepare(Store& store, CommitTarget& target);
 /// Returns the steps of the commit in order. One rank runs them after every payload file is
