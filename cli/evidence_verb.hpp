@@ -1,6 +1,6 @@
 #pragma once
-// What verbs share that make many runs and add what these show to a report: the subjects of
-// `reprise search`, and `reprise mutants`.
+// The common part of the verbs that make many runs and add what these show to a report: the
+// subjects of `reprise search`, and `reprise mutants`.
 
 #include <cstdint>
 #include <functional>

@@ -140,8 +140,8 @@ class ExportVerb final : public Verb {
         quiet_ || json_ ? ProgressLine::Shown::kNever : ProgressLine::Shown::kYes);
   }
 
-  /// Size and time of each payload file. Their numbers are left out, since some network file
-  /// systems give a file another one.
+  /// The size and time of each payload file. A file's number is no part of this, since some network
+  /// file systems change it.
   using Files = std::vector<std::pair<std::uint64_t, std::optional<std::int64_t>>>;
   static Files files_of(const Checkpoint& source) {
     Files files;

@@ -18,7 +18,7 @@ namespace {
 
 using driver::YamlMap;
 
-/// What a rule has made so far of tensors that belong together.
+/// Tensors that belong together, as far as a rule has changed them.
 struct Row {
   std::vector<std::string> groups;    ///< what the expression's groups matched
   std::vector<std::int64_t> numbers;  ///< of unstack, in the order of the steps

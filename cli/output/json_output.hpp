@@ -25,7 +25,8 @@ std::string verify_json(const std::vector<std::pair<std::string, VerifyReport>>&
 
 std::string diff_json(const DiffRequest& request, const DiffReport& report);
 
-/// What `export` did: the paths of IN and OUT, and the keys of what is not in OUT.
+/// Returns the JSON document of `export`. `paths` are IN and OUT, and `left_out` has the keys of
+/// what is not in OUT.
 std::string export_json(const std::pair<std::string, std::string>& paths,
                         const ExportReport& report, const std::vector<std::string>& left_out,
                         const Findings& notes);

@@ -72,7 +72,7 @@ std::vector<MappedTensor> split(const MappedTensor& tensor, std::size_t dim, std
 MappedTensor interleaved(std::span<const MappedTensor> tensors, std::size_t dim,
                          std::int64_t blocks);
 
-// What is read for a part, in either direction.
+// The functions below return what must be read, in either direction.
 
 /// A piece of one tensor, and the index of that tensor.
 struct PieceOf {
@@ -83,7 +83,7 @@ struct PieceOf {
 /// numbered in row-major order. The pieces' local buffer holds these elements.
 std::vector<PieceOf> sources_of(const MappedTensor& tensor, std::int64_t begin, std::int64_t end);
 
-/// Where the parts of one stored tensor went.
+/// Says into which mapped tensor a part of a stored tensor went.
 struct MappedBack {
   std::uint32_t tensor = 0;  ///< index of the mapped tensor
   MappedPart part;

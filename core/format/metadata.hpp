@@ -24,7 +24,7 @@ inline constexpr std::string_view kMetadataFile = ".metadata";
 /// Returns the rank in a name of the form `__<rank>.metadata`; nothing for other names.
 std::optional<std::int32_t> rank_of_metadata(std::string_view name);
 
-/// What a checkpoint consists of.
+/// Says in which form a checkpoint is stored.
 enum class StoredForm : std::uint8_t {
   kTorchDist,          ///< `.metadata` and payload files
   kSafetensors,        ///< one safetensors file, or shards
@@ -34,7 +34,8 @@ enum class StoredForm : std::uint8_t {
 struct Metadata {
   Catalog catalog;
   StoredForm form = StoredForm::kTorchDist;
-  /// What is wrong with safetensors files, and what is worth knowing of them; `verify` lists it.
+  /// Problems of safetensors files that were found when they were opened, and notes. `verify` lists
+  /// them.
   Findings findings = {};
   /// Ranks that each wrote their own metadata, ascending; empty if a single `.metadata` serves all
   /// ranks.

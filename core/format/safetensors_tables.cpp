@@ -139,7 +139,7 @@ class Merger {
   }
 
   void add_tensor(const std::string& key, std::vector<Placed> placed) {
-    // Where a key is in several files, the one that the index names is read.
+    // If several files have a key, the one that the index names is read.
     std::stable_partition(placed.begin(), placed.end(), [&](const Placed& one) {
       return index_ == nullptr || assigned(key) == files_[one.file].name;
     });

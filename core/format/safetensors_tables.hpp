@@ -46,7 +46,7 @@ struct SafetensorsFile {
 std::map<std::string, std::vector<std::uint64_t>> saved_offsets_of(const SafetensorsHeader& header,
                                                                    const std::string& display);
 
-/// What is read as one checkpoint.
+/// The files that are read together, as one checkpoint, and their index.
 struct SafetensorsSet {
   std::vector<SafetensorsFile> files;
   std::optional<SafetensorsIndex> index = {};

@@ -9,7 +9,7 @@
 
 namespace reprise {
 
-/// What must be done with a full batch: first `drain`, then `write`.
+/// The two things to do with a full batch: first `drain`, then `write`.
 struct BatchWork {
   std::function<void()> drain;  ///< waits until every copy into the batch has ended
   std::function<void()> write;
