@@ -1,6 +1,6 @@
 # Makes the bundle for a bare GPU machine; sourced by ./dev.
 
-readonly bundle_kib_max=$((50 * 1024))
+readonly bundle_kib_max=$((60 * 1024))
 # Libraries that a bundle takes from its machine: the C library, the driver, NCCL.
 readonly bundle_foreign='/(ld-linux-x86-64|lib(c|m|dl|rt|pthread|resolv|cuda|nccl))\.so[.0-9]*$'
 # Open MPI's plugins that a bundle does not need: for networks, launchers, files, its own shared

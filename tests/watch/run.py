@@ -129,6 +129,9 @@ def main() -> int:
     chosen = [case for case in cases() if case.core or not options.core]
     if options.names:
         chosen = [case for case in cases() if any(fnmatch.fnmatch(case.name, name) for name in options.names)]
+        for name in options.names:
+            if not any(fnmatch.fnmatch(case.name, name) for case in chosen):
+                parser.error(f"no case has the name {name}; --list shows them")
     counts = {"pass": 0, "FAIL": 0, "skip": 0}
     with tempfile.TemporaryDirectory(prefix="watch.") as scratch:
         top = pathlib.Path(options.keep or scratch).resolve()
