@@ -101,7 +101,7 @@ interop_python() {
   for tests in "${which[@]}"; do
     read -ra words <<<"$tests"
     checked env PYTHONPATH="$PWD/python:$PWD/tests/python:$PWD/tests/watch" \
-      REPRISE_LIBRARY="$PWD/build/release/lib/libreprise_c.so" \
+      REPRISE_LIBRARY="$PWD/build/release/lib/libreprise_c.so" REPRISE_PROGRAM="$PWD/build/release/reprise" \
       "$env/bin/python" -W ignore -m unittest "${words[@]}" || broken=1
   done
   ((broken == 0))

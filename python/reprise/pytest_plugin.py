@@ -15,14 +15,13 @@ import json
 import os
 import re
 import shlex
-import shutil
-import subprocess
 import sys
-import sysconfig
 from pathlib import Path
 from typing import Any, Callable, NamedTuple, Sequence, Union
 
 import pytest
+
+from . import program
 
 Words = Union[str, Sequence[str]]
 
@@ -92,36 +91,14 @@ def _words(command: Words) -> list[str]:
 
 def _watch(command: Words, folder: Path, cwd: Any, options: dict[str, Any]) -> Watched:
     """Throws pytest's failure if the program ended without a verdict, such as at wrong usage."""
-    scripts = [str(Path(sys.executable).parent), sysconfig.get_path("scripts")]
-    path = os.pathsep.join([*scripts, os.environ.get("PATH", os.defpath)])
-    users = sysconfig.get_path("scripts", "posix_user") if os.name == "posix" else ""
-    program = shutil.which("reprise", path=os.pathsep.join([path, users]))
-    if program is None:
-        pytest.fail("the program reprise is not here: the wheel reprise-ckpt has it", pytrace=False)
-    words = [program, "watch", "--quiet", f"--report={folder}"]
-    for option, given in options.items():
-        if option == "resume_args" and given:
-            given = shlex.join(_words(given))
-        for value in given if isinstance(given, (list, tuple)) else [given]:
-            if value is not None and value is not False:
-                words.append(f"--{option.replace('_', '-')}" + ("" if value is True else f"={value}"))
-    process = subprocess.Popen(
-        [*words, "--", *_words(command)],
-        cwd=cwd,
-        env={**os.environ, "PATH": path},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        errors="replace",
-        start_new_session=True,  # Ctrl-C comes to it once, from here
-    )
+    if options.get("resume_args"):
+        options["resume_args"] = shlex.join(_words(options["resume_args"]))
+    words = [f"--report={folder}", *program.words(options), "--", *_words(command)]
     try:
-        screen, complaint = process.communicate()
-    except BaseException:
-        process.terminate()  # it ends the lives that it began
-        process.communicate()
-        raise
-    if process.returncode not in (0, 1, 3):
-        pytest.fail(f"reprise watch ended with {process.returncode}\n{screen}{complaint}", pytrace=False)
+        ended = program.run(["watch", "--quiet", *words], cwd=cwd, env={**os.environ, "PATH": program.folders()})
+    except FileNotFoundError as absent:
+        pytest.fail(str(absent), pytrace=False)
+    if ended.code not in (0, 1, 3):
+        pytest.fail(f"reprise watch ended with {ended.code}\n{ended.screen}{ended.complaint}", pytrace=False)
     report = json.loads((folder / "report.json").read_text())
-    return Watched(report["verdict"], report["scenarios"][0]["code"], screen, report, folder)
+    return Watched(report["verdict"], report["scenarios"][0]["code"], ended.screen, report, folder)

@@ -196,6 +196,8 @@ class Pythons(Scratch):
                 where = self.environment(python, WHEEL)
                 self.assertEqual(self.run_python(where / "bin/python", NEWCOMER), "True\n")
                 self.assertEqual(said(where / "bin/python", "-m", "reprise_ckpt", cwd=self.folder).count("reprise-ckpt"), 1)
+                asked = f"from reprise import checkpoints; print(checkpoints.verify({str(TREE / 'tests/data/mcore_0.16.1_gpt_dp2')!r}).good)"
+                self.assertEqual(self.run_python(where / "bin/python", asked), "True\n")
                 said("bash", "-uo", "pipefail", "-c", '. tools/package.sh && package_works "$1"', "bash", where / "bin/reprise", cwd=TREE)
                 print(f"  {said(python, '--version').strip()}: works", file=sys.stderr)
 

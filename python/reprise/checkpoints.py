@@ -1,0 +1,98 @@
+"""Questions about stored checkpoints, answered by the program ``reprise``. Nothing of torch is imported here.
+
+    from reprise import checkpoints
+
+    checkpoints.verify("run/step-100").good                          # is it whole?
+    checkpoints.diff("run/step-100", "copy").good                    # is it the same?
+    checkpoints.export("run/step-100", "hf", map="llama", set={"vocab": 32000})
+
+Each call runs the verb of its name, and takes that verb's options as keywords: ``reprise diff --keys A --keys B
+--no-checksums`` is ``diff(a, b, keys=["A", "B"], no_checksums=True)``. ``reprise VERB --help`` lists them. The answer
+is what ``--json`` prints.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any, Union
+
+from . import program
+from .errors import Error
+
+__all__ = ["Answer", "diff", "export", "inspect", "reshard", "verify"]
+
+Path = Union[str, "os.PathLike[str]"]
+
+
+class Answer(dict):  # type: ignore[type-arg]
+    """What a verb printed as JSON.
+
+    Attributes:
+        code: exit code: 0 is yes, 1 is no, 2 means that something could not be read, and 3 that something was not
+            looked at.
+        good: True if the code is 0. Only then everything was looked at, and nothing was found.
+    """
+
+    def __init__(self, document: dict[str, Any], code: int) -> None:
+        super().__init__(document)
+        self.code = code
+
+    @property
+    def good(self) -> bool:
+        return self.code == 0
+
+    def __reduce__(self):
+        return Answer, (dict(self), self.code)
+
+
+def inspect(checkpoint: Path, **options: Any) -> Answer:
+    """Returns what is in a checkpoint: its tensors, objects, files. With ``digest=True`` also digests of the tensors.
+
+    Throws Error if it can't be opened.
+    """
+    return _answer("inspect", [checkpoint], options)
+
+
+def verify(checkpoint: Path, **options: Any) -> Answer:
+    """Returns whether a checkpoint is whole, and what is wrong with it: ``answer["findings"]``, ``answer["verdict"]``.
+
+    Throws Error if it can't be opened.
+    """
+    answer = _answer("verify", [checkpoint], options)
+    return Answer(answer["checkpoints"][0], answer.code)
+
+
+def diff(left: Path, right: Path, **options: Any) -> Answer:
+    """Returns whether two checkpoints hold the same content, whatever their layouts, and what differs.
+
+    Throws Error if one can't be opened. What is damaged within is ``answer["damage"]``.
+    """
+    return _answer("diff", [left, right], options)
+
+
+def reshard(source: Path, target: Path, **options: Any) -> Answer:
+    """Writes the same content under another sharding. Throws Error if nothing was written."""
+    return _answer("reshard", [source, target], options)
+
+
+def export(source: Path, target: Path, **options: Any) -> Answer:
+    """Writes the tensors as safetensors, and proves that nothing changed. Throws Error if nothing was written."""
+    return _answer("export", [source, target], options)
+
+
+def _answer(verb: str, paths: list[Path], options: dict[str, Any]) -> Answer:
+    ended = program.run([verb, "--json", *program.words(options), "--", *[os.fspath(path) for path in paths]])
+    try:
+        document = json.loads(ended.screen)
+    except ValueError:
+        raise Error("USAGE" if ended.code == 2 else "UNKNOWN", _reason(ended), what=_reason(ended)) from None
+    errors = [document["error"]] if "error" in document else [one["error"] for one in document.get("unread", [])]
+    if errors:
+        place = {name: errors[0][name] for name in ("rank", "key", "file", "offset")}
+        raise Error(errors[0]["code"], errors[0]["message"], what=_reason(ended), **place)
+    return Answer(document, ended.code)
+
+
+def _reason(ended: program.Ended) -> str:
+    return ended.complaint.strip() or f"reprise ended with {ended.code} and said nothing"

@@ -1,0 +1,136 @@
+"""Questions about stored checkpoints, by the program."""
+import os
+import pathlib
+import pickle
+import shutil
+import signal
+import stat
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+import reprise
+from reprise import checkpoints, program
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+HALVES = ROOT / "tests/data/mcore_0.16.1_gpt_tp2_pp2"
+PIECES = ROOT / "tests/data/mcore_0.16.1_gpt_dp2"
+
+
+class Checkpoints(unittest.TestCase):
+    def setUp(self):
+        kept = tempfile.TemporaryDirectory()
+        self.addCleanup(kept.cleanup)
+        self.folder = pathlib.Path(kept.name)
+
+    def flipped(self):
+        """A copy with an item whose bits are flipped, and the name of its file."""
+        copy = self.folder / "flipped"
+        shutil.copytree(HALVES, copy)
+        one = checkpoints.inspect(HALVES, chunks=True)["tensors"][0]["chunks"][0]
+        file = next(copy.rglob(one["file"]))
+        data = bytearray(file.read_bytes())
+        place = slice(one["file_offset"], one["file_offset"] + one["file_bytes"])
+        data[place] = bytes(byte ^ 1 for byte in data[place])
+        file.write_bytes(data)
+        return copy, one["file"]
+
+    def test_whole(self):
+        found = checkpoints.verify(HALVES)
+        self.assertTrue(found.good)
+        self.assertEqual((found["verdict"], found["tensors"], found["findings"]), ("whole", 36, []))
+
+    def test_damaged(self):
+        copy, file = self.flipped()
+        found = checkpoints.verify(copy)
+        self.assertFalse(found.good)
+        self.assertEqual((found.code, found["verdict"]), (1, "damaged"))
+        self.assertIn(file, str(found["findings"][0]))
+
+    def test_the_same(self):
+        target = self.folder / "-eight"
+        self.assertEqual(checkpoints.reshard(HALVES, target, ranks=8)["chunks_after"], 132)
+        compared = checkpoints.diff(str(HALVES), target)
+        self.assertTrue(compared.good)
+        self.assertEqual(compared["different"], 0)
+
+    def test_not_all_compared(self):
+        compared = checkpoints.diff(HALVES, PIECES, keys=["^rng_state", "^rerun"], no_checksums=True)
+        self.assertEqual((compared.code, compared.good), (3, False))
+
+    def test_exported(self):
+        written = checkpoints.export(HALVES, self.folder / "out", max_shard="4KB", jobs=1)
+        self.assertTrue(written.good)
+        self.assertEqual(written["proved"], 4368)
+        self.assertIn("model.safetensors.index.json", written["files"])
+        self.assertEqual(checkpoints.inspect(self.folder / "out", keys="fc1")["tensors"][0]["dtype"],
+                         checkpoints.inspect(HALVES, keys="fc1")["tensors"][0]["dtype"])
+
+    def test_errors_have_their_place(self):
+        for ask in (checkpoints.verify, checkpoints.inspect, lambda path: checkpoints.diff(path, HALVES),
+                    lambda path: checkpoints.export(path, self.folder / "out")):
+            with self.assertRaises(reprise.Error) as caught:
+                ask(self.folder / "nowhere")
+            self.assertEqual((caught.exception.code, caught.exception.file), ("NOT_FOUND", str(self.folder / "nowhere")))
+
+    def test_unknown_option(self):
+        with self.assertRaisesRegex(reprise.Error, "colour") as caught:
+            checkpoints.verify(HALVES, colour="red")
+        self.assertEqual(caught.exception.code, "USAGE")
+
+    def test_words_of_options(self):
+        self.assertEqual(program.words({"max_shard": "2GB", "json": True, "jobs": 2, "keys": ["a", "b"], "map": None,
+                                        "set": {"vocab": 32, "x": "y z"}, "quiet": False, "from_": pathlib.Path("c")}),
+                         ["--max-shard=2GB", "--json", "--jobs=2", "--keys=a", "--keys=b", "--set=vocab=32", "--set=x=y z", "--from=c"])
+
+    def test_answer_survives_a_pickle(self):
+        answer = checkpoints.Answer({"a": 1}, 3)
+        copy = pickle.loads(pickle.dumps(answer))
+        self.assertEqual((copy, copy.code, copy.good), (answer, 3, False))
+
+    def test_no_program(self):
+        named = os.environ.pop("REPRISE_PROGRAM", None)
+        path, where = os.environ["PATH"], sys.executable
+        try:
+            os.environ["PATH"] = str(self.folder)
+            sys.executable = str(self.folder / "python")
+            if os.path.exists(os.path.join(program.sysconfig.get_path("scripts"), "reprise")):
+                self.skipTest("the program is installed here")
+            with self.assertRaisesRegex(FileNotFoundError, "the wheel reprise-ckpt has it"):
+                checkpoints.verify(HALVES)
+        finally:
+            os.environ["PATH"], sys.executable = path, where
+            if named is not None:
+                os.environ["REPRISE_PROGRAM"] = named
+
+    def test_interrupt_ends_the_program(self):
+        mark = self.folder / "ended"
+        slow = self.folder / "slow"
+        slow.write_text(f"#!/bin/sh\ntrap 'touch {mark}; exit 130' TERM\ntouch {self.folder}/began\nwhile :; do sleep 0.05; done\n")
+        slow.chmod(slow.stat().st_mode | stat.S_IXUSR)
+        named = os.environ.get("REPRISE_PROGRAM")
+        os.environ["REPRISE_PROGRAM"] = str(slow)
+
+        def interrupt():
+            while not (self.folder / "began").exists():
+                time.sleep(0.01)
+            os.kill(os.getpid(), signal.SIGINT)
+
+        other = threading.Thread(target=interrupt)
+        other.start()
+        try:
+            with self.assertRaises(KeyboardInterrupt):
+                checkpoints.verify(HALVES)
+        finally:
+            other.join()
+            if named is None:
+                del os.environ["REPRISE_PROGRAM"]
+            else:
+                os.environ["REPRISE_PROGRAM"] = named
+        self.assertTrue(mark.exists())
+
+
+if __name__ == "__main__":
+    unittest.main()
