@@ -80,10 +80,10 @@ class ReshardVerb final : public Verb {
       console.out << reshard_json(source_, target_, report);
     } else {
       console.out << fmt::format(
-          "{} tensors, {} elements, {} objects: {} chunks became {}, in {} files, {}\n",
-          with_commas(report.tensors), with_commas(report.elements), with_commas(report.objects),
-          with_commas(report.chunks_before), with_commas(report.chunks_after),
-          with_commas(report.files), human_bytes(report.bytes));
+          "{}, {}, {}: {} became {}, in {}, {}\n", counted(report.tensors, "tensor"),
+          counted(report.elements, "element"), counted(report.objects, "object"),
+          counted(report.chunks_before, "chunk"), with_commas(report.chunks_after),
+          counted(report.files, "file"), human_bytes(report.bytes));
       console.out << words_on_ranks(report) << words_on_rest(report);
     }
     for (const auto& line : report.log) console.err << line << '\n';

@@ -198,17 +198,16 @@ void print_hint(const DiffReport& report, const Console& console) {
 }
 
 std::string words_for_files(const DiffReport& report) {
-  return fmt::format(" and {} {} beside them", with_commas(report.files_compared),
-                     report.files_compared == 1 ? "file" : "files");
+  return " and " + counted(report.files_compared, "file") + " beside them";
 }
 
 /// Describes what was compared, followed by what was not compared.
 std::string words_for_counts(const DiffReport& report, const DiffCounts& counts,
                              LayoutBound bound) {
   std::string text =
-      fmt::format("{} elements ({}) of {} tensors and {} objects{} compared",
-                  with_commas(report.elements), human_bytes(report.bytes),
-                  with_commas(report.tensors_compared), with_commas(report.objects_compared),
+      fmt::format("{} ({}) of {} and {}{} compared", counted(report.elements, "element"),
+                  human_bytes(report.bytes), counted(report.tensors_compared, "tensor"),
+                  counted(report.objects_compared, "object"),
                   report.files_compared == 0 ? std::string() : words_for_files(report));
   const auto add = [&text](std::uint64_t count, std::string_view what) {
     if (count != 0) text += fmt::format(", {} {}", with_commas(count), what);

@@ -15,6 +15,7 @@
 #include "core/checkpoint/set_aside.hpp"
 #include "core/checkpoint/tensor_reader.hpp"
 #include "core/export/convert.hpp"
+#include "core/format/metadata_tables.hpp"
 #include "core/format/safetensors_header.hpp"
 #include "core/format/safetensors_tables.hpp"
 #include "core/geometry/tiling.hpp"
@@ -234,7 +235,7 @@ class Exporter {
   void require_writable() {
     std::set<std::string> keys;
     for (const auto& tensor : tensors_) {
-      if (tensor.key == kSafetensorsMetadataKey || tensor.key.size() > kSafetensorsKeyMax ||
+      if (tensor.key == kSafetensorsMetadataKey || tensor.key.size() > kKeyBytesMax ||
           !is_text(tensor.key)) {
         throw Error(Code::kUnsupported, "a safetensors file can't have this key",
                     {.key = tensor.key});

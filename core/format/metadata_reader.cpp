@@ -31,9 +31,8 @@ using pickle::Kind;
 using pickle::kNoNode;
 using pickle::NodeId;
 
-/// Maximum length of a key or path. File systems have the same limit for paths, and no module has a
-/// name of that length.
-constexpr std::size_t kNameBytesMax = 4096;
+/// Maximum length of a path. File systems have the same limit.
+constexpr std::size_t kPathBytesMax = 4096;
 
 /// Assigns a number to each text; equal texts get equal numbers. Uses a sorted map, because a
 /// hostile file can contain many texts with equal hashes. Such a file may also refer to one long
@@ -178,7 +177,7 @@ class TablesReader {
   std::string text(NodeId node, const char* what);
   void charge_text(std::size_t bytes, NodeId at);
   /// Limits the length of a key or path, because messages repeat it for each faulty chunk.
-  void check_length(NodeId text, const char* what);
+  void check_length(NodeId text, const char* what, std::size_t limit);
   void check_volume(const Dims& extents, NodeId key);
   std::string shown(NodeId key) const { return std::string(graph_.text(key).substr(0, 200)); }
 
@@ -215,12 +214,12 @@ void TablesReader::charge_text(std::size_t bytes, NodeId at) {
   text_budget_ -= cost;
 }
 
-void TablesReader::check_length(NodeId text, const char* what) {
+void TablesReader::check_length(NodeId text, const char* what, std::size_t limit) {
   const std::size_t length = objects_.text(text, what).size();
-  if (length <= kNameBytesMax) return;
+  if (length <= limit) return;
   objects_.fail(Code::kUnsupported,
                 std::string(what) + " of " + std::to_string(length) + " bytes; at most " +
-                    std::to_string(kNameBytesMax) + " are supported",
+                    std::to_string(limit) + " are supported",
                 text);
 }
 
@@ -239,12 +238,12 @@ void TablesReader::of_key(NodeId key, const Read& read) {
   try {
     read();
   } catch (const Error& error) {
-    throw error.within({.key = std::string(graph_.text(key).substr(0, kNameBytesMax))});
+    throw error.within({.key = std::string(graph_.text(key).substr(0, kKeyBytesMax))});
   }
 }
 
 void TablesReader::read_key(NodeId key, NodeId value) {
-  check_length(key, "a key of state_dict_metadata");
+  check_length(key, "a key of state_dict_metadata", kKeyBytesMax);
   current_key_ = key;
   const std::string_view type = objects_.type_name(value);
   if (tensor_index_.find(key) || object_index_.find(key)) {
@@ -536,7 +535,7 @@ void TablesReader::place_chunks(StoredTensor& tensor, std::uint32_t position, co
 FileIndex TablesReader::read_file(NodeId path) {
   const std::string_view name = objects_.text(path, "a storage's relative_path");
   if (const auto known = file_index_.find(path)) return *known;
-  check_length(path, "a storage's relative_path");
+  check_length(path, "a storage's relative_path", kPathBytesMax);
   check_path(objects_, path, name);
   const FileIndex file = names_.add(name);
   file_index_.add(path, file);

@@ -10,6 +10,9 @@
 
 namespace reprise {
 
+/// Most bytes of a key. Messages repeat a key, and real ones have up to a few hundred.
+inline constexpr std::size_t kKeyBytesMax = 16384;
+
 /// The file names of the catalog. Each name is listed once, in the order of first mention.
 class FileNames {
  public:

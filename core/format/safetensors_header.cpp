@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/base/print.hpp"
+#include "core/format/metadata_tables.hpp"
 #include "core/format/tensor_item.hpp"
 #include "core/geometry/folded_shape.hpp"
 
@@ -83,7 +84,10 @@ class Handler final : public nlohmann::json_sax<Json> {
 
   SafetensorsHeader take() { return std::move(header_); }
 
-  bool null() override { return scalar(); }
+  /// Writers may give null in place of no metadata.
+  bool null() override {
+    return (within_ == Within::kHeader && key_ == kSafetensorsMetadataKey) || scalar();
+  }
   bool boolean(bool /*value*/) override { return scalar(); }
   bool number_integer(number_integer_t /*value*/) override { return scalar(); }
   bool number_float(number_float_t /*value*/, const string_t& /*text*/) override {
@@ -232,11 +236,11 @@ class Handler final : public nlohmann::json_sax<Json> {
   }
 
   void begin_key(const std::string& name) {
-    key_ = name.substr(0, kSafetensorsKeyMax);
+    key_ = name.substr(0, kKeyBytesMax);
     key_end_ = read_;
-    if (name.size() > kSafetensorsKeyMax) {
+    if (name.size() > kKeyBytesMax) {
       fail(Code::kUnsupported, "a key of " + std::to_string(name.size()) + " bytes; at most " +
-                                   std::to_string(kSafetensorsKeyMax) + " are supported");
+                                   std::to_string(kKeyBytesMax) + " are supported");
     }
     if (!keys_.insert(name).second) fail(Code::kTornFile, twice(name));
     dtype_.reset();

@@ -26,8 +26,6 @@ namespace reprise {
 
 /// Largest header that readers of safetensors take.
 inline constexpr std::uint64_t kSafetensorsHeaderMax = 100'000'000;
-/// Most bytes of a key.
-inline constexpr std::size_t kSafetensorsKeyMax = 4096;
 /// The key that is no tensor's: its texts are about the whole file.
 inline constexpr std::string_view kSafetensorsMetadataKey = "__metadata__";
 /// Number of bytes before the JSON object.
@@ -55,8 +53,8 @@ std::uint64_t safetensors_header_bytes(ByteSpan first, std::uint64_t size, const
 /// Parses the JSON object. `place` is where it begins. Needs memory in proportion to its length.
 /// Throws TORN_FILE (not such a JSON object, a key twice, a range that ends before it begins),
 /// EXTENT_MISMATCH (a range whose length does not fit dtype and shape), LIMIT (an overflow) or
-/// UNSUPPORTED (dtype, key of more than 4096 bytes). Errors about a tensor have its key, and the
-/// offset behind it. Does not check that ranges lie apart and within the file.
+/// UNSUPPORTED (dtype, key of more than kKeyBytesMax bytes). Errors about a tensor have its key,
+/// and the offset behind it. Does not check that ranges lie apart and within the file.
 SafetensorsHeader read_safetensors_header(ByteSpan json, const ErrorPlace& place);
 
 /// Returns the format's name for the type; nothing if it has none.

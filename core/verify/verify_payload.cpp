@@ -6,6 +6,7 @@
 #include "core/base/print.hpp"
 #include "core/checkpoint/checksum_tally.hpp"
 #include "core/format/bytes_item.hpp"
+#include "core/verify/verify_copies.hpp"
 #include "core/verify/verify_experts.hpp"
 
 namespace reprise {
@@ -84,7 +85,7 @@ class PayloadVerifier {
     try {
       const auto slice = checkpoint_.slice(key, visit.file, visit.range);
       if (visit.chunk != nullptr && visit.chunk->form == ItemForm::kElements) {
-        return look_at_elements(*slice);
+        return look_at_elements(*visit.tensor, *slice);
       }
       // Checksums are compared first, because a wrong checksum explains why an item is malformed.
       tally_.add(*slice, key);
@@ -119,15 +120,19 @@ class PayloadVerifier {
     for (auto& finding : experts_.findings(checkpoint_)) {
       report_.findings.push_back(std::move(finding));
     }
+    for (auto& finding : equal_.findings()) report_.findings.push_back(std::move(finding));
   }
 
  private:
-  /// Reads elements that have no checksum: all that can be seen is that they can be read.
-  void look_at_elements(ItemSource& elements) {
+  /// Reads elements that have no checksum: all that can be seen is that they can be read, and which
+  /// are equal.
+  void look_at_elements(const StoredTensor& tensor, ItemSource& elements) {
     elements_.resize(kElementsStep);
     for (std::uint64_t at = 0; at < elements.size(); at += kElementsStep) {
       const auto step = std::min<std::uint64_t>(elements.size() - at, kElementsStep);
-      elements.read_at(at, MutableByteSpan(elements_).first(step));
+      const MutableByteSpan read = MutableByteSpan(elements_).first(step);
+      elements.read_at(at, read);
+      equal_.add(tensor, {at, elements.size()}, read);
     }
   }
 
@@ -170,6 +175,7 @@ class PayloadVerifier {
   VerifyReport& report_;
   ChecksumTally tally_;
   ExpertContents experts_;
+  EqualTensors equal_;
   Bytes elements_;
   std::size_t errors_ = 0;
   std::uint64_t left_out_ = 0;

@@ -84,8 +84,8 @@ void check_tied(const Checkpoint& checkpoint, Findings& findings) {
 
 /// Each pair of LoRA matrices must be whole: "x.lora_A.weight" and "x.lora_B.weight".
 void check_pairs(const Catalog& catalog, Findings& findings) {
-  constexpr std::string_view kFirst = ".lora_A.";
-  constexpr std::string_view kSecond = ".lora_B.";
+  constexpr std::string_view kLoraA = ".lora_A.";
+  constexpr std::string_view kLoraB = ".lora_B.";
   const auto look = [&](const StoredTensor& tensor, std::string_view own, std::string_view other) {
     const auto at = tensor.key.find(own);
     if (at == std::string::npos) return;
@@ -97,8 +97,8 @@ void check_pairs(const Catalog& catalog, Findings& findings) {
                         key});
   };
   for (const StoredTensor& tensor : catalog.tensors) {
-    look(tensor, kFirst, kSecond);
-    look(tensor, kSecond, kFirst);
+    look(tensor, kLoraA, kLoraB);
+    look(tensor, kLoraB, kLoraA);
   }
 }
 

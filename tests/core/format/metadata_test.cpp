@@ -819,6 +819,22 @@ TEST(MetadataHostile, a_file_name_that_is_too_long_is_refused) {
   EXPECT_NE(error.message().find("relative_path of 4097 bytes"), std::string::npos) << error.what();
 }
 
+TEST(Metadata, a_key_may_be_long) {
+  const auto with_key = [](std::size_t bytes) {
+    Metadata metadata;
+    metadata.catalog.files = {"__0_0.distcp"};
+    StoredTensor tensor;
+    tensor.key = std::string(bytes, 'k');
+    tensor.shape = {1};
+    tensor.chunks.push_back({{{0}, {1}}, 0, {0, 1024}});
+    metadata.catalog.tensors.push_back(tensor);
+    return write_metadata(metadata);
+  };
+  EXPECT_EQ(read(with_key(16384)).catalog.tensors.at(0).key.size(), 16384U);
+  const Error error = error_of([&] { read(with_key(16385)); });
+  EXPECT_EQ(error.code(), Code::kUnsupported);
+}
+
 TEST(Metadata, a_hundred_thousand_chunks_are_read_as_written) {
   Metadata metadata;
   metadata.catalog.files = {"__0_0.distcp", "__1_0.distcp"};

@@ -144,8 +144,10 @@ TEST(SafetensorsHeader, each_flaw_has_its_code_key_and_offset) {
       {"{" + safetensors_entry("w", "U8", "0", 18446744073709551615U, 18446744073709551615U) + "}",
        Code::kLimit, "data_offsets of more"},
       {"{\"w\":{\"new\":" + deep, Code::kLimit, "nested deeper"},
-      {"{\"" + std::string(5000, 'k') + "\":1}", Code::kUnsupported, "a key of 5000 bytes",
-       std::string(4096, 'k'), kBegin + 5003},
+      {"{\"" + std::string(16385, 'k') + "\":1}", Code::kUnsupported, "a key of 16385 bytes",
+       std::string(16384, 'k'), kBegin + 16388},
+      {R"({"__metadata__":3})", Code::kTornFile, "describe", "", kBegin + 18},
+      {R"({"w":null})", Code::kTornFile, "describe"},
   };
   for (const Row& row : rows) {
     SCOPED_TRACE(row.json.substr(0, 200));
@@ -157,6 +159,13 @@ TEST(SafetensorsHeader, each_flaw_has_its_code_key_and_offset) {
     EXPECT_EQ(error->place().file, "f");
     EXPECT_EQ(error->place().offset, row.offset) << error->what();
   }
+}
+
+TEST(SafetensorsHeader, the_metadata_may_be_null) {
+  const auto header =
+      read("{\"__metadata__\":null," + safetensors_entry("w", "U8", "1", 0, 1) + "}");
+  EXPECT_EQ(header.entries.size(), 1U);
+  EXPECT_TRUE(header.metadata.empty());
 }
 
 TEST(SafetensorsHeader, a_tensor_has_at_most_64_dimensions) {

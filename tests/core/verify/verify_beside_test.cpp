@@ -161,11 +161,11 @@ TEST(Verify, WhatIsWrittenInAFormatThatIsNotReadIsNotCalledDamaged) {
   }
   test::FixtureCopy copy(kPlain);
   rewrite_metadata(copy, [](Metadata& metadata) {
-    metadata.catalog.objects.at(0).key = std::string(5000, 'k');
+    metadata.catalog.objects.at(0).key = std::string(20000, 'k');
   });
   const VerifyReport report = verify_in(copy.store);
   EXPECT_EQ(report.verdict(), VerifyVerdict::kNotSupported) << words_of(report);
-  EXPECT_THAT(words_of(report), HasSubstr("5000 bytes"));
+  EXPECT_THAT(words_of(report), HasSubstr("20000 bytes"));
 }
 
 TEST(Verify, WhatIsTooLargeToBeReadIsNotCalledDamaged) {
