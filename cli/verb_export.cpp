@@ -9,13 +9,17 @@
 #include "cli/arguments/checkpoint_argument.hpp"
 #include "cli/arguments/mapping_rules.hpp"
 #include "cli/arguments/place_to_write.hpp"
+#include "cli/arguments/split_rule.hpp"
 #include "cli/interrupts.hpp"
 #include "cli/output/json_output.hpp"
 #include "cli/verb.hpp"
 #include "core/adapters/posix/host_device.hpp"
 #include "core/adapters/posix/thread_tasks.hpp"
 #include "core/base/print.hpp"
+#include "core/checkpoint/beside_payload.hpp"
 #include "core/export/export.hpp"
+#include "core/export/safetensors_form.hpp"
+#include "core/export/torch_dist_form.hpp"
 #include "core/ports/store_path.hpp"
 
 namespace reprise::cli {
@@ -44,10 +48,11 @@ std::uint64_t bytes_in(const std::string& word) {
   throw Error(Code::kUsage, "--max-shard '" + word + "' is no size such as 5GB or 500MiB");
 }
 
+constexpr std::uint64_t kShardBytesMax = 5'000'000'000;
 constexpr std::int64_t kJobsMax = 1024;
 constexpr std::size_t kNamesShown = 3;
 
-class ExportVerb final : public Verb {
+class ExportVerb : public Verb {
  public:
   std::string_view name() const override { return "export"; }
   std::string_view summary() const override {
@@ -60,23 +65,16 @@ class ExportVerb final : public Verb {
            "  reprise export ckpt out --max-shard 2GB --jobs 8        several files and an index\n";
   }
   void declare(Options& options) override {
-    options.positional(source_, "IN", "a checkpoint")
-        .positional(target_, "OUT", "directory to write; must not exist")
-        .text(map_, "--map", "FILE", "rules that give tensors other names and another layout")
-        .texts(values_, "--set", "NAME=VALUE", "the value of <NAME> in the rules")
-        .text(shard_, "--max-shard", "SIZE", "most bytes of a file's tensors (default: 5GB)")
-        .number(jobs_, "--jobs", 1, "number of threads (default: the processors)")
-        .flag(unchecked_, "--no-checksums",
-              "don't check the checksums of IN: flipped bits are then exported")
-        .flag(json_, "--json", "print one JSON document")
-        .flag(quiet_, "-q,--quiet", "no progress");
+    declare_paths(options, "directory to write; must not exist");
+    options.text(shard_, "--max-shard", "SIZE", "most bytes of a file's tensors (default: 5GB)");
+    declare_rest(options);
   }
 
   ExitCode run(const Console& console) override {
     const StoredPath from = stored_path(source_);
     const StoredPath to = path_to_write(target_);
     ExportOptions options;
-    if (!shard_.empty()) options.shard_bytes_max = bytes_in(shard_);
+    options.checksums = !unchecked_;
     if (to.path.empty()) throw Error(Code::kUsage, "OUT can't be the root of the file system");
     require_apart(from.display(), to);
     const auto require_new = [&to] {
@@ -113,6 +111,31 @@ class ExportVerb final : public Verb {
     return ExitCode::kPass;
   }
 
+ protected:
+  void declare_paths(Options& options, const std::string& out) {
+    options.positional(source_, "IN", "a checkpoint")
+        .positional(target_, "OUT", out)
+        .text(map_, "--map", "FILE", "rules that give tensors other names and another layout")
+        .texts(values_, "--set", "NAME=VALUE", "the value of <NAME> in the rules");
+  }
+  void declare_rest(Options& options) {
+    options.number(jobs_, "--jobs", 1, "number of threads (default: the processors)")
+        .flag(unchecked_, "--no-checksums",
+              "don't check the checksums of IN: flipped bits are then written")
+        .flag(json_, "--json", "print one JSON document")
+        .flag(quiet_, "-q,--quiet", "no progress");
+  }
+  /// Returns the form of OUT.
+  virtual std::unique_ptr<ExportForm> form(const Checkpoint& source, const Mapping& mapping) const {
+    static_cast<void>(source);
+    static_cast<void>(mapping);
+    return std::make_unique<SafetensorsForm>(shard_.empty() ? kShardBytesMax : bytes_in(shard_));
+  }
+  /// Returns why objects are left out.
+  virtual std::string_view why_no_objects() const { return "since safetensors has tensors alone"; }
+  /// Says what a user may have to do yet.
+  virtual std::string_view advice() const { return {}; }
+
  private:
   ExportReport write(Checkpoint& source, const Mapping& mapping, const StoredPath& from,
                      const StoredPath& to, ExportOptions options, const Console& console,
@@ -131,10 +154,13 @@ class ExportVerb final : public Verb {
     };
     return written_by(
         [&](Progress& progress) {
-          notes = require_whole(*from.store, source.location().path(), "IN",
-                                unchecked_ ? PayloadCheck::kSkip : PayloadCheck::kRead, progress);
-          return export_safetensors(source, mapping.tensors, target, options,
-                                    {*to.store, device, tasks, progress});
+          notes = require_whole(*from.store, source.location().path(), "IN", PayloadCheck::kSkip,
+                                progress);
+          const auto out = form(source, mapping);
+          ExportReport report = export_tensors(source, mapping.tensors, *out, target, options,
+                                               {*to.store, device, tasks, progress});
+          notes.insert(notes.end(), report.notes.begin(), report.notes.end());
+          return report;
         },
         to, name(), console,
         quiet_ || json_ ? ProgressLine::Shown::kNever : ProgressLine::Shown::kYes);
@@ -152,8 +178,8 @@ class ExportVerb final : public Verb {
     return files;
   }
 
-  static void print(std::ostream& out, const ExportReport& report, const Mapping& mapping,
-                    const std::vector<std::string>& objects) {
+  void print(std::ostream& out, const ExportReport& report, const Mapping& mapping,
+             const std::vector<std::string>& objects) const {
     out << fmt::format("{}, {} elements, {}, in {}\n", counted(report.tensors, "tensor"),
                        with_commas(report.elements), human_bytes(report.bytes),
                        join_first(report.files, kNamesShown));
@@ -187,9 +213,9 @@ class ExportVerb final : public Verb {
       out << fmt::format("rules that decide about no tensor: {}\n", join(mapping.idle, ", "));
     }
     if (!objects.empty()) {
-      out << fmt::format("left out, since safetensors has tensors alone: {}\n",
-                         join_first(objects, kNamesShown));
+      out << fmt::format("left out, {}: {}\n", why_no_objects(), join_first(objects, kNamesShown));
     }
+    out << advice();
   }
 
   std::string source_;
@@ -203,8 +229,63 @@ class ExportVerb final : public Verb {
   bool quiet_ = false;
 };
 
+/// Writes a torch_dist checkpoint instead.
+class ImportVerb final : public ExportVerb {
+ public:
+  std::string_view name() const override { return "import"; }
+  std::string_view summary() const override {
+    return "Write the tensors as a torch_dist checkpoint, and prove that nothing changed on the "
+           "way";
+  }
+  std::string_view examples() const override {
+    return "  reprise import model.safetensors ckpt                  plain DCP, as torch saves it\n"
+           "  reprise import hf ckpt --ranks 8                       dimension 0 in 8 chunks\n"
+           "  reprise import hf run/release --map megatron.yaml --megatron --writers 4\n";
+  }
+  void declare(Options& options) override {
+    declare_paths(options, "directory of the new checkpoint; must not exist");
+    options.number(ranks_, "--ranks", 1, "cut dimension 0 of every tensor into N chunks")
+        .texts(splits_, "--split", "REGEX=DIM:N",
+               "cut tensors whose new key matches along DIM into N chunks; the first match decides")
+        .number(writers_, "--writers", 1, "number of payload files (default: the ranks, or 1)")
+        .flag(megatron_, "--megatron",
+              "add metadata.json and a common state without arguments, as Megatron-Core needs");
+    declare_rest(options);
+  }
+
+ private:
+  std::unique_ptr<ExportForm> form(const Checkpoint& source,
+                                   const Mapping& mapping) const override {
+    Catalog keys;
+    for (const auto& tensor : mapping.tensors) {
+      keys.tensors.push_back({.key = tensor.key, .dtype = tensor.dtype, .shape = tensor.shape});
+    }
+    check_splits(splits_, keys);
+    TorchDistForm::Options options{.rule = cut_rule(splits_, ranks_)};
+    options.writers = writers_for(ranks_, writers_);
+    options.manifest = has_manifest(source);
+    if (megatron_) {
+      options.common = Dict{{"checkpoint_version", 3.0}, {"iteration", std::int64_t{0}}};
+    }
+    return std::make_unique<TorchDistForm>(std::move(options));
+  }
+  std::string_view why_no_objects() const override { return "since import takes tensors alone"; }
+  std::string_view advice() const override {
+    if (!megatron_) return {};
+    return "the common state has no arguments and no state of an optimizer: name OUT 'release' "
+           "beside a latest_checkpointed_iteration.txt that says release, and load with "
+           "--no-load-optim --no-load-rng\n";
+  }
+
+  std::int64_t ranks_ = 0;
+  std::vector<std::string> splits_;
+  std::int64_t writers_ = 0;
+  bool megatron_ = false;
+};
+
 }  // namespace
 
 std::unique_ptr<Verb> make_export() { return std::make_unique<ExportVerb>(); }
+std::unique_ptr<Verb> make_import() { return std::make_unique<ImportVerb>(); }
 
 }  // namespace reprise::cli

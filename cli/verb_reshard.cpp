@@ -1,7 +1,5 @@
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "cli/arguments/checkpoint_argument.hpp"
 #include "cli/arguments/place_to_write.hpp"
 #include "cli/arguments/split_rule.hpp"
@@ -16,8 +14,6 @@
 
 namespace reprise::cli {
 namespace {
-
-constexpr std::int64_t kWritersMax = 65536;
 
 class ReshardVerb final : public Verb {
  public:
@@ -59,7 +55,7 @@ class ReshardVerb final : public Verb {
     const StoredPath from = stored_path(source_);
     const StoredPath to = path_to_write(target_);
     ReshardOptions options{.rule = cut_rule(splits_, ranks_), .checksums = !unchecked_};
-    options.writers = writers();
+    options.writers = writers_for(ranks_, writers_);
     options.strides = strides_;
     options.ranks = {.per_rank = per_rank(), .ranks = ranks_};
     if (to.path.empty()) throw Error(Code::kUsage, "OUT can't be the root of the file system");
@@ -124,14 +120,6 @@ class ReshardVerb final : public Verb {
     }
     for (const Finding& note : report.notes) words += "note: " + note.message + "\n";
     return words;
-  }
-
-  std::int32_t writers() const {
-    const std::int64_t wanted = writers_ != 0 ? writers_ : std::max<std::int64_t>(ranks_, 1);
-    if (wanted > kWritersMax) {
-      throw Error(Code::kUsage, "more than " + std::to_string(kWritersMax) + " writers");
-    }
-    return static_cast<std::int32_t>(wanted);
   }
 
   ReshardReport write(Checkpoint& source, const StoredPath& to, const ReshardOptions& options,

@@ -16,6 +16,7 @@ Verbs all_verbs() {
   verbs.push_back(make_diff());
   verbs.push_back(make_reshard());
   verbs.push_back(make_export());
+  verbs.push_back(make_import());
   verbs.push_back(make_plan());
   verbs.push_back(make_gate());
   verbs.push_back(make_report());

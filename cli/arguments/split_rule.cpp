@@ -1,5 +1,6 @@
 #include "cli/arguments/split_rule.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <string_view>
 
@@ -59,6 +60,14 @@ CutRule cut_rule(const std::vector<std::string>& splits, std::int64_t ranks) {
     if (ranks == 0 || shape.empty()) return std::nullopt;
     return Cut{0, ranks};
   };
+}
+
+std::int32_t writers_for(std::int64_t ranks, std::int64_t writers) {
+  const std::int64_t wanted = writers != 0 ? writers : std::max<std::int64_t>(ranks, 1);
+  if (wanted > kPartsMax) {
+    throw Error(Code::kUsage, "more than " + std::to_string(kPartsMax) + " writers");
+  }
+  return static_cast<std::int32_t>(wanted);
 }
 
 void check_splits(const std::vector<std::string>& splits, const Catalog& catalog) {

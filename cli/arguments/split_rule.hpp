@@ -15,6 +15,10 @@ namespace reprise::cli {
 /// `ranks` is 0. Throws USAGE for text that is not a split, and for more than 65,536 parts.
 CutRule cut_rule(const std::vector<std::string>& splits, std::int64_t ranks);
 
+/// Returns the number of writers: `writers` or, if that is 0, `ranks`, at least 1. Throws USAGE for
+/// more than 65,536.
+std::int32_t writers_for(std::int64_t ranks, std::int64_t writers);
+
 /// Throws USAGE if a split applies to no tensor: its expression matches within no tensor's key, or
 /// only within keys of tensors that lack the split's dimension.
 void check_splits(const std::vector<std::string>& splits, const Catalog& catalog);

@@ -69,6 +69,24 @@ void ChecksumTally::add(const std::string& file, const Record& record, bool matc
                           place.key, place.file, place.offset});
 }
 
+void ChecksumTally::add(const ChecksumTally& other) {
+  const auto add_count = [](Count& to, const Count& more) {
+    to.records += more.records;
+    to.mismatches += more.mismatches;
+    to.unset += more.unset;
+  };
+  for (const auto& [file, theirs] : other.files_) {
+    OfFile& ours = files_[file];
+    add_count(ours.counts.all, theirs.counts.all);
+    add_count(ours.counts.elements, theirs.counts.elements);
+    for (const Finding& finding : theirs.kept) {
+      if (ours.kept.size() >= (kept_ < kKeptInAll ? kKept : 1)) break;
+      ++kept_;
+      ours.kept.push_back(finding);
+    }
+  }
+}
+
 std::map<std::string, ChecksumTally::Counts> ChecksumTally::counts() const {
   std::map<std::string, Counts> all;
   for (const auto& [file, of_file] : files_) all.emplace(file, of_file.counts);

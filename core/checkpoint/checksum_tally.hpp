@@ -51,6 +51,9 @@ class ChecksumTally {
     files_[file].counts.all.records += records;
   }
 
+  /// Adds what `other` counted.
+  void add(const ChecksumTally& other);
+
   /// Returns the counts by file, with the file names that users see.
   std::map<std::string, Counts> counts() const;
   std::uint64_t records() const;

@@ -71,6 +71,7 @@ TensorReader::TensorReader(const ReaderResources& resources, const StoredTensor&
     const auto pieces = pieces_of(tensor, tensor.chunks[c]);
     for (std::uint32_t p = 0; p < pieces.size(); ++p) {
       boxes.push_back(pieces[p].box);
+      wanted_ += static_cast<std::uint64_t>(pieces[p].box.elements());
       if (!pieces[p].box.empty()) sources_.push_back({c, p, pieces[p].box});
     }
   }
@@ -84,14 +85,15 @@ TensorReader::TensorReader(const ReaderResources& resources, const StoredTensor&
 
 /// Checks and counts all records of the item except the one with the elements. The checksums are
 /// computed from the same bytes that were parsed.
-void TensorReader::count_around(Archive& archive, const TensorItem& item) {
+void TensorReader::count_around(Archive& archive, const TensorItem& item,
+                                ChecksumTally& tally) const {
   const std::string file = archive.source().place_at(0).file;
   for (const Record& record : archive.records()) {
     const std::uint64_t offset = archive.content_range(record).offset;
     if (record.size == 0 || (offset == item.data_offset && record.size == item.data_bytes)) {
       continue;
     }
-    resources_.checksums->add(file, record, archive.checksum_matches(record), [&] {
+    tally.add(file, record, archive.checksum_matches(record), [&] {
       ErrorPlace place = archive.source().place_at(offset);
       place.key = tensor_.key;
       return place;
@@ -112,14 +114,15 @@ TensorReader::Opened& TensorReader::opened(std::uint32_t chunk) {
     return found.emplace(Opened{Checkpoint::tensor_item(tensor_, stored, archive), std::nullopt});
   }
   const TensorItem item = Checkpoint::tensor_item(tensor_, stored, archive);
-  count_around(archive, item);
-  return found.emplace(Opened{item, ScatteredCrc32(item.data_bytes)});
+  Opened& opened = found.emplace(Opened{item, ScatteredCrc32(item.data_bytes)});
+  count_around(archive, item, judges_ ? *resources_.checksums : opened.around);
+  return opened;
 }
 
 /// As soon as all elements have been delivered, compares the checksum of the chunk's elements with
 /// the stored checksum.
 void TensorReader::judge(std::uint32_t chunk, Opened& opened) {
-  if (!opened.seen || opened.seen->seen() != opened.item.element_bytes()) return;
+  if (!judges_ || !opened.seen || opened.seen->seen() != opened.item.element_bytes()) return;
   const StoredChunk& stored = tensor_.chunks[chunk];
   const auto slice = resources_.checkpoint.slice(tensor_.key, stored.file, stored.range);
   add_unused(*slice, opened.item, *opened.seen);
@@ -137,11 +140,13 @@ void TensorReader::read_chunk(std::span<const Source> sources, std::span<const P
                               std::byte* local) {
   const std::size_t width = size_of(tensor_.dtype);
   std::vector<RegionTarget> targets;
+  std::uint64_t elements = 0;
   for (const Source& source : sources) {
     for (const Piece& piece : wanted) {
       const auto region = intersect(source.box, piece.box);
       if (!region) continue;
       targets.push_back({source.piece, *region, view_of(piece, *region, local, width)});
+      elements += static_cast<std::uint64_t>(region->elements());
     }
   }
   if (targets.empty()) return;
@@ -149,6 +154,7 @@ void TensorReader::read_chunk(std::span<const Source> sources, std::span<const P
   Opened& source = opened(chunk);
   read_regions(resources_.checkpoint, tensor_, tensor_.chunks[chunk], source.item, targets,
                resources_.staging, resources_.device, source.seen ? &*source.seen : nullptr);
+  delivered_ += elements;
   judge(chunk, source);
 }
 
@@ -159,6 +165,22 @@ void TensorReader::read(std::span<const Piece> wanted, std::byte* local) {
     while (end < all.size() && all[end].chunk == all[begin].chunk) ++end;
     read_chunk(all.subspan(begin, end - begin), wanted, local);
     begin = end;
+  }
+}
+
+void TensorReader::take(TensorReader& other) {
+  delivered_ += other.delivered_;
+  for (std::uint32_t chunk = 0; chunk < opened_.size(); ++chunk) {
+    auto& theirs = other.opened_[chunk];
+    auto& ours = opened_[chunk];
+    if (!theirs) continue;
+    if (!ours) {
+      resources_.checksums->add(theirs->around);
+      ours = std::move(theirs);
+    } else if (ours->seen && theirs->seen) {
+      ours->seen->add(*theirs->seen);
+    }
+    judge(chunk, *ours);
   }
 }
 

@@ -34,6 +34,16 @@ class TensorReader {
   /// which elements were delivered.
   bool judged() const;
 
+  /// From now on, this reader leaves it to take() of another to compare checksums, and so does not
+  /// touch the tally.
+  void leave_checksums() { judges_ = false; }
+  /// Takes over what `other` delivered of the same tensor, as if this reader had delivered it. Both
+  /// want checksums; no element may have been delivered by both. Afterwards, `other` must not be
+  /// used.
+  void take(TensorReader& other);
+  /// True once all elements have been delivered.
+  bool complete() const { return delivered_ == wanted_; }
+
  private:
   struct Source {
     std::uint32_t chunk = 0;
@@ -46,10 +56,12 @@ class TensorReader {
     TensorItem item;
     /// Checksum of the element record's bytes delivered so far.
     std::optional<ScatteredCrc32> seen;
+    /// The item's other records, if another reader is to count them.
+    ChecksumTally around = {};
   };
 
   Opened& opened(std::uint32_t chunk);
-  void count_around(Archive& archive, const TensorItem& item);
+  void count_around(Archive& archive, const TensorItem& item, ChecksumTally& tally) const;
   void judge(std::uint32_t chunk, Opened& opened);
   void read_chunk(std::span<const Source> sources, std::span<const Piece> wanted, std::byte* local);
 
@@ -57,6 +69,9 @@ class TensorReader {
   const StoredTensor& tensor_;
   std::vector<Source> sources_;  ///< sources by chunk; chunks with empty boxes are omitted
   std::vector<std::optional<Opened>> opened_;
+  bool judges_ = true;
+  std::uint64_t wanted_ = 0;     ///< elements of all chunks
+  std::uint64_t delivered_ = 0;  ///< elements that were delivered
 };
 
 }  // namespace reprise

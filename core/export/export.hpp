@@ -1,14 +1,16 @@
 #pragma once
-// Writes mapped tensors of a checkpoint as safetensors files, and proves that what was written is
-// what was read: before the files become visible, they are read back through the inverse of the
-// mapping and compared with the checkpoint, element by element.
+// Writes mapped tensors of a checkpoint in another form, and proves that what was written is what
+// was read: before the files become visible, they are read back through the inverse of the mapping
+// and compared with the checkpoint, element by element.
 
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/checkpoint/checkpoint.hpp"
+#include "core/export/export_form.hpp"
 #include "core/export/mapped_tensor.hpp"
 #include "core/save/commit_protocol.hpp"
 #include "reprise/device.hpp"
@@ -18,9 +20,10 @@
 namespace reprise {
 
 struct ExportOptions {
-  /// A file gets further tensors until it would have more bytes of elements than this. A larger
-  /// tensor has a file of its own.
-  std::uint64_t shard_bytes_max = 5'000'000'000;
+  /// If true, what is read is compared with its checksums, so that damage is not copied.
+  bool checksums = true;
+  /// Small files to write beside, such as config.json: names and contents.
+  std::vector<std::pair<std::string, std::string>> beside = {};
   /// Called right before the files become visible. An exception from it aborts the export.
   std::function<void()> last_look = {};
 };
@@ -43,7 +46,7 @@ struct ConvertedTensor {
 };
 
 struct ExportReport {
-  std::vector<std::string> files = {};  ///< names, the index among them
+  std::vector<std::string> files = {};  ///< names, the index and files beside among them
   std::uint64_t tensors = 0;
   std::uint64_t elements = 0;
   std::uint64_t bytes = 0;  ///< of all elements
@@ -52,6 +55,8 @@ struct ExportReport {
   std::uint64_t proved = 0;
   std::vector<LostElements> lost = {};  ///< in catalog order
   std::vector<ConvertedTensor> converted = {};
+  Findings notes = {};                ///< facts worth knowing, such as files without checksums
+  std::vector<std::string> log = {};  ///< messages of the commit for the operator
 };
 
 /// Interfaces that export uses in addition to the source checkpoint. Each of `tasks.threads()`
@@ -66,14 +71,13 @@ struct ExportPorts {
 /// Returns what `tensors` lack of the catalog's tensors. Pure.
 std::vector<LostElements> lost_in(const Catalog& catalog, const std::vector<MappedTensor>& tensors);
 
-/// Writes the tensors to the directory `target`, in their order: to model.safetensors, or to
-/// model-00001-of-0000n.safetensors and so on, with an index. The target must not exist. Throws
-/// USAGE for keys that occur twice or a type to which nothing is converted, UNSUPPORTED for a type
-/// that safetensors does not have, and NO_SPACE before writing anything. Throws CHECKSUM if what
-/// was read back is not what the checkpoint has; nothing of the target is visible then, nor after
-/// any other error.
-ExportReport export_safetensors(Checkpoint& source, const std::vector<MappedTensor>& tensors,
-                                const CommitTarget& target, const ExportOptions& options,
-                                const ExportPorts& ports);
+/// Writes the tensors to `target` in the given form. The target must not exist. Throws USAGE for
+/// keys that occur twice or a type to which nothing is converted, UNSUPPORTED for what the form
+/// does not have, and NO_SPACE before writing anything. Throws CHECKSUM if what was read back is
+/// not what the checkpoint has, or if an exported tensor of the checkpoint does not have its
+/// checksums; nothing of the target is visible then, nor after any other error.
+ExportReport export_tensors(Checkpoint& source, const std::vector<MappedTensor>& tensors,
+                            ExportForm& form, const CommitTarget& target,
+                            const ExportOptions& options, const ExportPorts& ports);
 
 }  // namespace reprise

@@ -74,9 +74,22 @@ void ScatteredCrc32::add(std::uint64_t offset, ByteSpan bytes) {
   seen_ += bytes.size();
 }
 
+void ScatteredCrc32::add(const ScatteredCrc32& other) {
+  total_ ^= other.remainder();
+  seen_ += other.seen_;
+}
+
+/// Returns the remainder of all pieces, as if the data ended at size_.
+std::uint32_t ScatteredCrc32::remainder() const {
+  return total_ ^ product(run_, shift_of(size_ - end_));
+}
+
 std::uint32_t ScatteredCrc32::value() const {
-  const std::uint32_t all = total_ ^ product(run_, shift_of(size_ - end_));
-  return ~(all ^ product(kAllOnes, shift_of(size_)));
+  return ~(remainder() ^ product(kAllOnes, shift_of(size_)));
+}
+
+std::uint32_t crc32_joined(std::uint32_t first, std::uint32_t second, std::uint64_t second_bytes) {
+  return product(first, shift_of(second_bytes)) ^ second;
 }
 
 }  // namespace reprise

@@ -21,6 +21,8 @@ class Crc32 {
 };
 
 std::uint32_t crc32_of(ByteSpan bytes);
+/// Returns the checksum of two stretches of bytes, one after the other, from the checksum of each.
+std::uint32_t crc32_joined(std::uint32_t first, std::uint32_t second, std::uint64_t second_bytes);
 
 /// Computes the checksum of bytes that arrive in pieces, in any order; each byte must arrive once.
 /// If pieces of 32 bytes or more arrive in order, this costs little more than a plain CRC-32;
@@ -32,6 +34,8 @@ class ScatteredCrc32 {
 
   /// Adds the bytes that begin at `offset`.
   void add(std::uint64_t offset, ByteSpan bytes);
+  /// Adds all bytes that were added to `other`, which is of the same size.
+  void add(const ScatteredCrc32& other);
   /// Returns the number of bytes added so far.
   std::uint64_t seen() const { return seen_; }
   /// Returns crc32_of() of all the bytes. All of them must have been added.
@@ -44,6 +48,7 @@ class ScatteredCrc32 {
   };
 
   std::uint32_t factor(std::uint64_t bytes);
+  std::uint32_t remainder() const;
 
   std::uint64_t size_;
   std::uint64_t seen_ = 0;

@@ -1,0 +1,64 @@
+#pragma once
+// Cuts work on elements into batches, and does them on all threads.
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "reprise/ports.hpp"
+
+namespace reprise {
+
+/// Most bytes of elements that one piece of work reads at a time.
+inline constexpr std::uint64_t kBatchBytes = std::uint64_t{8} << 20U;
+
+/// The elements [begin, end) of one of several items, such as tensors.
+struct Batch {
+  std::size_t item = 0;
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+};
+
+/// Appends the batches of an item of so many elements of `width` bytes.
+inline void add_batches(std::size_t item, std::int64_t elements, std::size_t width,
+                        std::vector<Batch>& batches) {
+  const auto step = static_cast<std::int64_t>(kBatchBytes / width);
+  for (std::int64_t begin = 0; begin < elements; begin += step) {
+    batches.push_back({item, begin, std::min(begin + step, elements)});
+  }
+}
+
+/// Does batches on all threads of `tasks`, each thread taking the next one. Each thread has a
+/// worker of its own, which `make` returns for its number. Throws the first error, once all threads
+/// have stopped.
+template <class Make>
+void do_batches(Tasks& tasks, std::span<const Batch> batches, const Make& make) {
+  std::atomic<std::size_t> next = 0;
+  std::vector<std::unique_ptr<Task>> running;
+  for (std::size_t thread = 0; thread < static_cast<std::size_t>(tasks.threads()); ++thread) {
+    running.push_back(tasks.start([&, thread] {
+      try {
+        auto worker = make(thread);
+        for (std::size_t b = next++; b < batches.size(); b = next++) worker(b);
+      } catch (...) {
+        next = batches.size();
+        throw;
+      }
+    }));
+  }
+  std::exception_ptr failure;
+  for (const auto& task : running) {
+    try {
+      task->wait();
+    } catch (...) {
+      if (!failure) failure = std::current_exception();
+    }
+  }
+  if (failure) std::rethrow_exception(failure);
+}
+
+}  // namespace reprise

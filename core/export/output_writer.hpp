@@ -1,0 +1,59 @@
+#pragma once
+// Writes the files of an export on all threads.
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "core/checkpoint/byte_progress.hpp"
+#include "core/export/batches.hpp"
+#include "core/export/export_form.hpp"
+#include "core/export/mapped_tensor.hpp"
+#include "core/export/piece_reader.hpp"
+#include "reprise/ports.hpp"
+#include "reprise/store.hpp"
+
+namespace reprise {
+
+class OutputWriter {
+ public:
+  /// All arguments must outlive this object. Each thread has a reader of its own.
+  OutputWriter(const std::vector<MappedTensor>& tensors, const std::vector<OutputFile>& files,
+               std::vector<std::unique_ptr<PieceReader>>& readers, ByteProgress& progress);
+
+  /// Writes and syncs all files. `paths` has the path of each.
+  void write(Store& store, const std::vector<std::string>& paths, Tasks& tasks);
+
+ private:
+  /// A file while it is written.
+  struct Open {
+    std::mutex writing;
+    std::unique_ptr<WriteFile> out;
+    std::size_t batches_left = 0;
+  };
+  /// A part, as a tensor of its own.
+  struct Part {
+    std::uint32_t file = 0;
+    std::uint64_t begin = 0;
+    MappedTensor tensor;
+    std::size_t first_batch = 0;
+  };
+  class Worker;
+
+  void finish(std::size_t file);
+  std::vector<std::uint32_t> checksums_of(std::size_t file) const;
+
+  const std::vector<OutputFile>& files_;
+  std::vector<std::unique_ptr<PieceReader>>& readers_;
+  ByteProgress& progress_;
+  std::mutex telling_;
+  std::vector<Part> parts_;
+  std::vector<Batch> batches_;              ///< of parts
+  std::vector<std::uint32_t> checksums_;    ///< of batches
+  std::vector<std::size_t> first_part_of_;  ///< of each file
+  std::vector<std::unique_ptr<Open>> open_;
+};
+
+}  // namespace reprise

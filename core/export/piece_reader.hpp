@@ -1,0 +1,72 @@
+#pragma once
+// Reads pieces of a checkpoint's tensors on several threads, and compares what all of them read
+// together with the checksums.
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+
+#include "core/base/bytes.hpp"
+#include "core/checkpoint/checkpoint.hpp"
+#include "core/checkpoint/checksum_tally.hpp"
+#include "core/checkpoint/tensor_reader.hpp"
+#include "core/export/mapped_tensor.hpp"
+#include "reprise/device.hpp"
+
+namespace reprise {
+
+/// Puts together what several threads read of each tensor. Each element of a tensor must be read
+/// once.
+class SharedChecksums {
+ public:
+  SharedChecksums(const Checkpoint& opened, Device& device);
+
+  /// Takes over what `reader` delivered. Once a tensor is complete, throws CHECKSUM if a record of
+  /// it does not have its checksum.
+  void take(std::uint32_t tensor, TensorReader& reader);
+  /// Throws CHECKSUM for the first record that does not have its checksum. Returns notes, such as
+  /// on files without checksums. All readers must have handed over.
+  Findings judge();
+
+ private:
+  friend class PieceReader;
+
+  Checkpoint checkpoint_;
+  Device& device_;
+  Bytes staging_;
+  std::mutex taking_;
+  ChecksumTally tally_;
+  std::map<std::uint32_t, std::unique_ptr<TensorReader>> open_;  ///< tensors yet to be completed
+};
+
+/// The reader of one thread.
+class PieceReader {
+ public:
+  PieceReader(const Checkpoint& opened, Device& device);
+
+  /// From now on, what is read counts in `checksums`, which must outlive this object.
+  void count_in(SharedChecksums& checksums);
+  /// Reads the pieces' elements to their positions in `local`.
+  void read(std::span<const PieceOf> pieces, std::byte* local);
+  /// Opens all items of a tensor, such as one without elements.
+  void open(std::uint32_t tensor) { of(tensor).open_rest(); }
+  /// Hands over to the shared checksums what was read.
+  void hand_over();
+  /// Throws STALE_METADATA if a file that was read was replaced meanwhile.
+  void require_in_place() const { checkpoint_.require_files_in_place(); }
+
+ private:
+  TensorReader& of(std::uint32_t tensor);
+
+  Checkpoint checkpoint_;
+  Bytes staging_;
+  Device& device_;
+  SharedChecksums* checksums_ = nullptr;
+  std::unique_ptr<TensorReader> reader_;
+  std::uint32_t of_ = 0;
+};
+
+}  // namespace reprise
