@@ -16,6 +16,7 @@
 #include "core/adapters/posix/host_device.hpp"
 #include "core/adapters/posix/posix_store.hpp"
 #include "core/checkpoint/tensor_reader.hpp"
+#include "tests/cli/damage.hpp"
 #include "tests/cli/run_program.hpp"
 #include "tests/contracts/temporary_directory.hpp"
 
@@ -148,6 +149,60 @@ TEST_F(ExportVerb, joins_and_stacks_what_rules_took_apart) {
                           "decoder.layers.mlp.linear_fc1.weight"}) {
     EXPECT_EQ(elements(again, key), elements(kGpt, key)) << key;
   }
+}
+
+TEST_F(ExportVerb, import_brings_back_what_export_took_apart) {
+  const auto there = file("llama.yaml", kLlama);
+  ASSERT_EQ(run({"--map", there, "--set", "groups=2", "--set", "queries_per_group=2"}).exit_code,
+            0);
+  const auto back = file("back.yaml", R"(rules:
+  - from: ['layers\.(\d+)\.q', 'layers\.(\d+)\.k', 'layers\.(\d+)\.v']
+    steps: [{join: {dim: 0, blocks: 2}}, {stack: {dim: 0}}]
+    to: decoder.layers.self_attention.linear_qkv.weight
+  - {from: 'layers\.(\d+)\.(.*)', steps: [{stack: {dim: 0}}], to: decoder.layers.$2}
+  - {from: 'model\.norm\.(.*)', to: decoder.final_layernorm.$1}
+  - {from: 'output_layer\.weight', steps: [{pad: {dim: 0, size: 20}}], to: output_layer.weight}
+)");
+  const std::string again = directory_.path() + "/again";
+  const auto result = run_program({"import", out_, again, "--map", back, "--split", "layers=0:2",
+                                   "--writers", "2", "--megatron"});
+  ASSERT_EQ(result.exit_code, 0) << result.all();
+  EXPECT_THAT(result.out, AllOf(HasSubstr("in __0_0.distcp, __1_0.distcp\n"), HasSubstr("proved: "),
+                                HasSubstr("added: 16 zeros, as padding\n"),
+                                HasSubstr("--no-load-optim --no-load-rng")));
+  for (const auto* key : {"decoder.layers.self_attention.linear_qkv.weight",
+                          "decoder.layers.mlp.linear_fc1.weight", "decoder.final_layernorm.bias"}) {
+    EXPECT_EQ(elements(again, key), elements(kGpt, key)) << key;
+    EXPECT_FALSE(elements(again, key).empty()) << key;
+  }
+  EXPECT_TRUE(fs::exists(again + "/metadata.json"));
+  EXPECT_EQ(run_program({"verify", again}).exit_code, 0);
+  EXPECT_EQ(run_program({"import", out_, again}).exit_code, 2) << "it exists";
+}
+
+TEST_F(ExportVerb, import_refuses_cuts_that_are_of_no_use) {
+  const auto refused = [&](const Words& options) {
+    Words words = {"import", kGpt, out_};
+    words.insert(words.end(), options.begin(), options.end());
+    const auto result = run_program(words);
+    EXPECT_EQ(result.exit_code, 2) << result.all();
+    EXPECT_FALSE(fs::exists(out_));
+    return result.err;
+  };
+  EXPECT_THAT(refused({"--split", "nothing=0:2"}), HasSubstr("no tensor has such a key"));
+  EXPECT_THAT(refused({"--writers", "70000"}), HasSubstr("more than 65536 writers"));
+}
+
+TEST_F(ExportVerb, damage_is_named_and_not_exported) {
+  const Victim victim("mcore_0.16.1_gpt_tp2_pp2");
+  const auto at = victim.elements_of("decoder.final_layernorm.weight");
+  victim.flip("iter_0000010/" + at.file, at.offset);
+  const auto result = run_program({"export", victim.path(), out_});
+  EXPECT_EQ(result.exit_code, 2) << result.all();
+  EXPECT_THAT(result.err, AllOf(HasSubstr("CHECKSUM"), HasSubstr("decoder.final_layernorm.weight"),
+                                HasSubstr(".distcp")));
+  EXPECT_FALSE(fs::exists(out_));
+  EXPECT_EQ(run_program({"export", victim.path(), out_, "--no-checksums"}).exit_code, 0);
 }
 
 TEST_F(ExportVerb, says_where_a_rule_is_wrong) {

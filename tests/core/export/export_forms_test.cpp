@@ -239,7 +239,7 @@ class MortalStore final : public PassingStore {
   int left_;
 };
 
-TEST_P(ExportForms, killed_at_any_change_shows_nothing_and_the_next_one_clears_up) {
+TEST_P(ExportForms, killed_at_any_change_it_shows_nothing_and_the_next_clears_up) {
   test::WrittenCheckpoint written;
   written.bytes("a", 300, 7).bytes("b", 300, 8);
   Checkpoint source = Checkpoint::open(written.store(), "ckpt");
