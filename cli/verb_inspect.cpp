@@ -84,6 +84,7 @@ class InspectVerb final : public Verb {
            "  reprise inspect --chunks --keys '^embedding' c  file, offset, length of each chunk\n"
            "  reprise inspect --common ckpt                   the common state as a tree\n"
            "  reprise inspect --digest ckpt                   SHA-256 of each tensor\n"
+           "  reprise inspect --stats --keys 'experts' ckpt   min, max, mean, NaN, zeros of each\n"
            "  reprise inspect --json ckpt | jq '.tensors[].key'\n"
            "  reprise inspect --json ckpt | jq '.modules[] | {name, rng_grid}'   of a MIMO job\n";
   }
@@ -97,6 +98,8 @@ class InspectVerb final : public Verb {
         .flag(common_, "--common", "print the common state")
         .flag(digest_, "--digest",
               "read every tensor and print the SHA-256 of its elements; checksums are checked")
+        .flag(stats_, "--stats",
+              "read every tensor and print what its numbers are like; checksums are checked")
         .flag(values_, "--values",
               "with --json: include the content of objects and of the common state")
         .flag(files_, "--files", "list every payload file, not only the first 16")
@@ -110,7 +113,7 @@ class InspectVerb final : public Verb {
     driver::TensorDigest digest(checkpoint);
     if (json_) {
       Findings unread;
-      console.out << inspect_json(checkpoint, filter, {digest_, values_}, digest, unread);
+      console.out << inspect_json(checkpoint, filter, {digest_, stats_, values_}, digest, unread);
       for (const Finding& finding : unread) console.err << "reprise inspect: " << finding << '\n';
       const ExitCode judged = judge(checkpoint, filter, digest, console);
       return unread.empty() ? judged : ExitCode::kUnusable;
@@ -123,6 +126,7 @@ class InspectVerb final : public Verb {
     if (filter.everything()) print_modules(checkpoint, console);
     print_tensors(checkpoint.catalog(), filter, console);
     if (digest_) print_digests(checkpoint.catalog(), filter, digest, console);
+    if (stats_) print_stats(checkpoint.catalog(), filter, digest, console);
     if (chunks_) print_chunks(checkpoint.catalog(), filter, console);
     print_objects(checkpoint.catalog(), filter, console);
     if (filter.everything()) print_files(checkpoint.catalog(), console);
@@ -265,21 +269,48 @@ class InspectVerb final : public Verb {
   static void print_digests(const Catalog& catalog, const KeyFilter& filter,
                             driver::TensorDigest& digest, const Console& console) {
     Table table({{"tensor"}, {"SHA-256 of its elements, row-major"}});
-    add_digests(catalog, filter, digest, console, table);
+    for_each_read(catalog, filter, digest, console, [&](const StoredTensor& tensor) {
+      table.add({tensor.key, digest.of(tensor)});
+    });
     print_section(table, console);
   }
 
-  /// Reads the tensors and adds their digests to the table. The progress is cleared at the end, so
-  /// that the table can be printed.
-  static void add_digests(const Catalog& catalog, const KeyFilter& filter,
-                          driver::TensorDigest& digest, const Console& console, Table& table) {
+  static void print_stats(const Catalog& catalog, const KeyFilter& filter,
+                          driver::TensorDigest& digest, const Console& console) {
+    Table table({{"tensor"},
+                 {"min", Align::kRight},
+                 {"max", Align::kRight},
+                 {"mean", Align::kRight},
+                 {"norm", Align::kRight},
+                 {"zeros", Align::kRight},
+                 {"denormal", Align::kRight},
+                 {"NaN", Align::kRight},
+                 {"infinite", Align::kRight}});
+    for_each_read(catalog, filter, digest, console, [&](const StoredTensor& tensor) {
+      const ElementStats stats = digest.stats_of(tensor);
+      const auto number = [&stats](double value) {
+        return stats.finite() == 0 ? "-" : fmt::format("{:.4g}", value);
+      };
+      table.add({tensor.key, number(stats.least), number(stats.greatest), number(stats.mean()),
+                 number(stats.norm()), with_commas(stats.zero), with_commas(stats.denormal),
+                 with_commas(stats.nan), with_commas(stats.infinite)});
+    });
+    print_section(table, console);
+  }
+
+  /// Calls `read` for each tensor. The progress is cleared at the end, so that a table can be
+  /// printed.
+  template <class Read>
+  static void for_each_read(const Catalog& catalog, const KeyFilter& filter,
+                            driver::TensorDigest& digest, const Console& console,
+                            const Read& read) {
     PosixClock clock;
     ProgressLine line(console, clock, "inspect", ProgressLine::Shown::kYes, ProgressUnit::kBytes);
     ByteProgress progress(line);
     const auto tensors = wanted(catalog, filter);
     for (const StoredTensor* tensor : tensors) progress.expect(bytes_of(*tensor));
     digest.report_to(&progress);
-    for (const StoredTensor* tensor : tensors) table.add({tensor->key, digest.of(*tensor)});
+    for (const StoredTensor* tensor : tensors) read(*tensor);
     digest.report_to(nullptr);
   }
 
@@ -343,6 +374,7 @@ class InspectVerb final : public Verb {
   bool chunks_ = false;
   bool common_ = false;
   bool digest_ = false;
+  bool stats_ = false;
   bool values_ = false;
   bool files_ = false;
   bool json_ = false;

@@ -4,10 +4,12 @@
 #include <utility>
 
 #include "cli/arguments/checkpoint_argument.hpp"
+#include "cli/arguments/health_limits.hpp"
 #include "cli/output/files_report.hpp"
 #include "cli/output/json_output.hpp"
 #include "cli/output/progress_line.hpp"
 #include "cli/verb.hpp"
+#include "core/adapters/posix/host_device.hpp"
 #include "core/adapters/posix/posix_clock.hpp"
 #include "core/base/out_of_memory.hpp"
 #include "core/base/print.hpp"
@@ -33,6 +35,11 @@ std::string_view reservation(const VerifyReport& report) {
   return "; there is no integrity.json, so files from another save could not be detected";
 }
 
+std::size_t warnings_for_strict(const VerifyReport& report) {
+  return report.strict_warnings() +
+         (report.health ? count_of(report.health->findings, Severity::kWarning) : 0);
+}
+
 ExitCode exit_code_of(const VerifyReport& report, bool strict) {
   switch (report.verdict()) {
     case VerifyVerdict::kDamaged:
@@ -45,7 +52,17 @@ ExitCode exit_code_of(const VerifyReport& report, bool strict) {
     case VerifyVerdict::kWhole:
       break;
   }
-  return strict && report.strict_warnings() != 0 ? ExitCode::kFail : ExitCode::kPass;
+  if (report.health && !report.health->healthy()) return ExitCode::kFail;
+  return strict && warnings_for_strict(report) != 0 ? ExitCode::kFail : ExitCode::kPass;
+}
+
+/// Describes what --health found.
+std::string health_line(const HealthReport& health) {
+  const auto errors = count_of(health.findings, Severity::kError);
+  const auto warnings = count_of(health.findings, Severity::kWarning);
+  return fmt::format("{}: {} in {} looked at, {}, {}", errors == 0 ? "healthy" : "not healthy",
+                     counted(health.numbers, "number"), counted(health.tensors, "tensor"),
+                     counted(errors, "error"), counted(warnings, "warning"));
 }
 
 /// Combines the exit codes of several checkpoints. Unusable input outweighs damage, and damage
@@ -93,6 +110,8 @@ class VerifyVerb final : public Verb {
            "saves\n"
            "  reprise verify mimo/iter_0000003         also says which module's metadata is "
            "missing\n"
+           "  reprise verify --health ckpt             also NaN, infinite, uninitialized weights\n"
+           "  reprise verify --health --limit abs=1e4 --limit zeros=0.9 ckpt\n"
            "  reprise verify --json ckpt | jq '.checkpoints[].findings[].message'\n";
   }
   void declare(Options& options) override {
@@ -102,6 +121,13 @@ class VerifyVerb final : public Verb {
         .flag(skip_payload_, "--no-payload", "don't read payload files")
         .flag(strict_, "--strict",
               "warnings are errors (exit 1), except signs that files are from several saves")
+        .flag(
+            health_, "--health",
+            "also look at the numbers: NaN or infinite ones are errors (exit 1); weights that are "
+            "all the same or denormal are warnings")
+        .texts(limits_, "--limit", "KIND=N",
+               "with --health: the most that each tensor may have: nan=COUNT, inf=COUNT, "
+               "zeros=SHARE, denormals=SHARE, abs=VALUE; more is an error")
         .flag(json_, "--json", "print one JSON document")
         .text(report_, "--report", "DIR",
               "write report.json (lane files), junit.xml, report.html and summary.md there")
@@ -109,6 +135,11 @@ class VerifyVerb final : public Verb {
   }
 
   ExitCode run(const Console& console) override {
+    if (!limits_.empty() && !health_) throw Error(Code::kUsage, "--limit needs --health");
+    if (health_ && skip_payload_) {
+      throw Error(Code::kUsage, "--health reads the payload, which --no-payload leaves out");
+    }
+    limits_of_health_ = parse_health_limits(limits_);
     ExitCode worst = ExitCode::kPass;
     PosixClock clock;
     const std::uint64_t start = clock.now_ns();
@@ -147,14 +178,21 @@ class VerifyVerb final : public Verb {
     ProgressLine progress(console, clock, "verify",
                           quiet_ || json_ ? ProgressLine::Shown::kNever : ProgressLine::Shown::kYes,
                           ProgressUnit::kBytes);
+    HostDevice device("host", 0);
+    const HealthRequest health{limits_of_health_, device};
     return verify(*stored.store, stored.path,
-                  skip_payload_ ? PayloadCheck::kSkip : PayloadCheck::kRead, progress);
+                  skip_payload_ ? PayloadCheck::kSkip : PayloadCheck::kRead, progress,
+                  health_ ? &health : nullptr);
   }
 
   void print(const std::string& given, const VerifyReport& report, const Console& console) const {
     const std::string path = printable(given);
     std::map<std::pair<Severity, Code>, std::size_t> of_kind;
-    for (const Finding& finding : report.findings) {
+    Findings all = report.findings;
+    if (report.health) {
+      all.insert(all.end(), report.health->findings.begin(), report.health->findings.end());
+    }
+    for (const Finding& finding : all) {
       if (quiet_ && finding.severity == Severity::kNote) continue;
       if (of_kind[{finding.severity, finding.code}]++ >= kShownOfOneKind) continue;
       console.out << path << ": " << finding << '\n';
@@ -167,14 +205,18 @@ class VerifyVerb final : public Verb {
     }
     console.out << path << place_in(stored_path(given).path, report) << ": " << verdict_line(report)
                 << '\n';
-    if (strict_ && report.verdict() == VerifyVerdict::kWhole && report.strict_warnings() != 0) {
+    if (report.health) console.out << path << ": " << health_line(*report.health) << '\n';
+    if (strict_ && report.verdict() == VerifyVerdict::kWhole && warnings_for_strict(report) != 0) {
       console.out << fmt::format("{}: refused by --strict: {}\n", path,
-                                 counted(report.strict_warnings(), "warning"));
+                                 counted(warnings_for_strict(report), "warning"));
     }
   }
 
   std::vector<std::string> paths_;
   std::string report_;
+  std::vector<std::string> limits_;
+  HealthLimits limits_of_health_;
+  bool health_ = false;
   bool skip_payload_ = false;
   bool strict_ = false;
   bool json_ = false;

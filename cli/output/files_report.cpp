@@ -118,6 +118,11 @@ reports::ScenarioResult verify_result(const std::string& path, const VerifyRepor
     result.verdict = damaged ? reports::Verdict::kFail : reports::Verdict::kInconclusive;
     blame(*error, result);
   }
+  if (report.health && !report.health->healthy() && result.verdict != reports::Verdict::kFail) {
+    result.verdict = reports::Verdict::kFail;
+    blame(*std::ranges::find(report.health->findings, Severity::kError, &Finding::severity),
+          result);
+  }
   if (report.vacuous() && result.verdict == reports::Verdict::kPass) {
     result.verdict = reports::Verdict::kInconclusive;
     result.reason = "the metadata names neither a tensor nor an object";

@@ -56,8 +56,28 @@ Json to_json(const Findings& findings) {
   return list;
 }
 
+/// Numbers are null where no number of the tensor is finite.
+Json to_json(const ElementStats& stats) {
+  const auto number = [&stats](double value) {
+    return stats.finite() == 0 ? Json(nullptr) : Json(value);
+  };
+  return {{"numbers", stats.numbers},      {"nan", stats.nan},
+          {"infinite", stats.infinite},    {"zeros", stats.zero},
+          {"denormals", stats.denormal},   {"min", number(stats.least)},
+          {"max", number(stats.greatest)}, {"mean", number(stats.mean())},
+          {"norm", number(stats.norm())}};
+}
+
+Json to_json(const HealthReport& health) {
+  return {{"healthy", health.healthy()},
+          {"tensors", health.tensors},
+          {"numbers", health.numbers},
+          {"findings", to_json(health.findings)}};
+}
+
 Json to_json(const VerifyReport& report) {
   return {{"whole", report.whole()},
+          {"health", report.health ? to_json(*report.health) : Json(nullptr)},
           {"verdict", name_of(report.verdict())},
           {"where", report.location ? Json(report.where) : Json(nullptr)},
           {"payload_read", report.payload_read},
@@ -382,6 +402,7 @@ std::string inspect_json(Checkpoint& checkpoint, const KeyFilter& filter,
     if (!filter.wants(tensor.key)) continue;
     tensors.push_back(to_json(catalog, tensor));
     if (content.digests) tensors.back()["sha256"] = digest.of(tensor);
+    if (content.stats) tensors.back()["stats"] = to_json(digest.stats_of(tensor));
   }
   Json objects = Json::array();
   for (const auto& object : catalog.objects) {
@@ -410,7 +431,8 @@ std::string inspect_json(Checkpoint& checkpoint, const KeyFilter& filter,
                {"tensors", tensors},
                {"objects", objects}};
   add_modules(checkpoint, common, json);
-  if (content.digests) json["damage"] = to_json(errors_in(digest.checksums().findings()));
+  if (content.digests || content.stats)
+    json["damage"] = to_json(errors_in(digest.checksums().findings()));
   if (!state.empty()) json["common"] = std::move(state);
   return json_text(json);
 }

@@ -36,6 +36,7 @@ std::string reshard_json(const std::string& source, const std::string& target,
 /// Says what `inspect` reads in addition to the metadata.
 struct InspectContent {
   bool digests = false;  ///< SHA-256 of tensors (driver::TensorDigest) and of the items of objects
+  bool stats = false;    ///< what the numbers of tensors are like (ElementStats)
   bool values = false;   ///< values of objects and of the common state, as value_json writes them
 };
 

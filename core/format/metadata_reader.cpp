@@ -547,7 +547,8 @@ void TablesReader::refuse_transforms(NodeId transforms) {
     objects_.fail(Code::kUnsupported,
                   "items are stored through the stream transform " +
                       std::string(objects_.text(transform, "a transform").substr(0, 64)) +
-                      ", which is not supported: save without it",
+                      ", which is not read here: load it with torch, and save it without "
+                      "_extensions",
                   transform);
   });
 }

@@ -177,19 +177,40 @@ void check_mixture(Checkpoint& checkpoint, std::span<const StoredFile> files, Pa
   }
 }
 
+void take(HealthReport more, VerifyReport& report) {
+  if (!report.health) report.health.emplace();
+  report.health->tensors += more.tensors;
+  report.health->numbers += more.numbers;
+  for (Finding& finding : more.findings) report.health->findings.push_back(std::move(finding));
+}
+
+void check_payload(Checkpoint& checkpoint, std::span<const StoredFile> files, Progress& progress,
+                   const HealthRequest* health, VerifyReport& report) {
+  if (health == nullptr) return verify_payload(checkpoint, files, progress, report);
+  HealthMeter meter(checkpoint, health->device);
+  verify_payload(checkpoint, files, progress, report, &meter);
+  take(meter.report(health->limits), report);
+}
+
 /// Verifies the checkpoints within this one. Their errors and warnings are this one's: the program
 /// that loads it loads them, too.
 void check_within(Checkpoint& checkpoint, PayloadCheck payload, Progress& progress,
-                  VerifyReport& report) {
+                  const HealthRequest* health, VerifyReport& report) {
   try {
     for (const std::string& directory : checkpoints_within(checkpoint)) {
-      VerifyReport within = verify(checkpoint.store(), directory, payload, progress);
+      VerifyReport within = verify(checkpoint.store(), directory, payload, progress, health);
       std::erase_if(within.findings,
                     [](const Finding& finding) { return finding.severity == Severity::kNote; });
-      for (Finding& finding : within.findings) {
-        if (finding.file.empty()) finding.file = within.where;
-      }
-      take(std::move(within.findings), report);
+      const auto placed = [&within](Findings findings) {
+        for (Finding& finding : findings) {
+          if (finding.file.empty()) finding.file = within.where;
+        }
+        return findings;
+      };
+      take(placed(std::move(within.findings)), report);
+      if (!within.health) continue;
+      within.health->findings = placed(std::move(within.health->findings));
+      take(std::move(*within.health), report);
     }
   } catch (const Error& error) {
     take({finding_from(error)}, report);
@@ -221,8 +242,8 @@ std::optional<Checkpoint> open(Store& store, const std::string& path, VerifyRepo
 
 }  // namespace
 
-VerifyReport verify(Store& store, const std::string& path, PayloadCheck payload,
-                    Progress& progress) {
+VerifyReport verify(Store& store, const std::string& path, PayloadCheck payload, Progress& progress,
+                    const HealthRequest* health) {
   VerifyReport report;
   auto checkpoint = open(store, path, report);
   if (!checkpoint) return report;
@@ -239,7 +260,9 @@ VerifyReport verify(Store& store, const std::string& path, PayloadCheck payload,
   if (report.location->safetensors) {
     take_of_metadata(check_cover(catalog, files), *checkpoint, report);
     take(check_safetensors(*checkpoint), report);
-    if (payload == PayloadCheck::kRead) verify_payload(*checkpoint, files, progress, report);
+    if (payload == PayloadCheck::kRead) {
+      check_payload(*checkpoint, files, progress, health, report);
+    }
     checkpoint->require_in_place();
     return report;
   }
@@ -259,9 +282,9 @@ VerifyReport verify(Store& store, const std::string& path, PayloadCheck payload,
   take(check_leftovers(*checkpoint), report);
   take(check_later_iterations(*checkpoint), report);
   take(check_unfinished_marker(*checkpoint), report);
-  check_within(*checkpoint, payload, progress, report);
+  check_within(*checkpoint, payload, progress, health, report);
   if (payload == PayloadCheck::kRead) {
-    verify_payload(*checkpoint, files, progress, report);
+    check_payload(*checkpoint, files, progress, health, report);
     take(check_manifest(*checkpoint, progress), report);
   }
   check_mixture(*checkpoint, files, payload, report);

@@ -9,6 +9,8 @@
 
 #include "core/checkpoint/checkpoint.hpp"
 #include "core/checkpoint/finding.hpp"
+#include "core/verify/verify_health.hpp"
+#include "reprise/device.hpp"
 #include "reprise/inspect.hpp"
 #include "reprise/ports.hpp"
 
@@ -33,7 +35,8 @@ struct VerifyReport {
   bool payload_read = false;
   bool manifest = false;          ///< true if all files were compared with an integrity.json
   bool partial_manifest = false;  ///< true if there is one that does not list all files
-  bool no_checksums = false;      ///< true if there are tensors without checksums: safetensors
+  std::optional<HealthReport> health = {};  ///< if it was asked for
+  bool no_checksums = false;  ///< true if there are tensors without checksums: safetensors
 
   /// True if the metadata lists nothing, so that nothing was examined.
   bool vacuous() const { return location && tensors + objects == 0; }
@@ -43,9 +46,16 @@ struct VerifyReport {
   std::size_t strict_warnings() const;
 };
 
+/// Asks for VerifyReport::health.
+struct HealthRequest {
+  HealthLimits limits;
+  Device& device;  ///< of the host
+};
+
 /// Verifies the checkpoint at `path`. Problems become findings. Throws an Error only if nothing
-/// could be examined: NOT_FOUND if there is no checkpoint, or IO.
-VerifyReport verify(Store& store, const std::string& path, PayloadCheck payload,
-                    Progress& progress);
+/// could be examined: NOT_FOUND if there is no checkpoint, or IO. `health` takes effect if the
+/// payload is read.
+VerifyReport verify(Store& store, const std::string& path, PayloadCheck payload, Progress& progress,
+                    const HealthRequest* health = nullptr);
 
 }  // namespace reprise

@@ -73,8 +73,8 @@ class Rereads {
 
 class PayloadVerifier {
  public:
-  PayloadVerifier(Checkpoint& checkpoint, VerifyReport& report)
-      : checkpoint_(checkpoint), report_(report) {}
+  PayloadVerifier(Checkpoint& checkpoint, VerifyReport& report, HealthMeter* meter)
+      : checkpoint_(checkpoint), report_(report), meter_(meter) {}
 
   void look_at(const Visit& visit) {
     const std::string& key = visit.tensor != nullptr ? visit.tensor->key : visit.object->key;
@@ -83,7 +83,10 @@ class PayloadVerifier {
       return;
     }
     try {
-      const auto slice = checkpoint_.slice(key, visit.file, visit.range);
+      auto slice = checkpoint_.slice(key, visit.file, visit.range);
+      if (meter_ != nullptr && visit.tensor != nullptr) {
+        slice = meter_->measured(std::move(slice), *visit.tensor, *visit.chunk);
+      }
       if (visit.chunk != nullptr && visit.chunk->form == ItemForm::kElements) {
         return look_at_elements(*visit.tensor, *slice);
       }
@@ -173,6 +176,7 @@ class PayloadVerifier {
 
   Checkpoint& checkpoint_;
   VerifyReport& report_;
+  HealthMeter* meter_;
   ChecksumTally tally_;
   ExpertContents experts_;
   EqualTensors equal_;
@@ -188,12 +192,12 @@ class PayloadVerifier {
 }  // namespace
 
 void verify_payload(Checkpoint& checkpoint, std::span<const StoredFile> files, Progress& progress,
-                    VerifyReport& report) {
+                    VerifyReport& report, HealthMeter* meter) {
   const auto visits = visits_of(checkpoint.catalog(), files);
   std::uint64_t total = 0;
   for (const Visit& visit : visits) total += visit.range.size;
   std::uint64_t done = 0;
-  PayloadVerifier verifier(checkpoint, report);
+  PayloadVerifier verifier(checkpoint, report, meter);
   Rereads rereads;
   for (const Visit& visit : visits) {
     if (rereads.allowed(visit, files)) {

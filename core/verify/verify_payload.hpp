@@ -7,13 +7,15 @@
 #include "core/checkpoint/checkpoint.hpp"
 #include "core/verify/verify.hpp"
 #include "core/verify/verify_catalog.hpp"
+#include "core/verify/verify_health.hpp"
 #include "reprise/inspect.hpp"
 
 namespace reprise {
 
 /// Skips items that lie outside their files, because check_storage reports such items. Adds to the
-/// report's findings and opaque keys, and sets records_checked.
+/// report's findings and opaque keys, and sets records_checked. If `meter` is given, it measures
+/// the tensors as they are read.
 void verify_payload(Checkpoint& checkpoint, std::span<const StoredFile> files, Progress& progress,
-                    VerifyReport& report);
+                    VerifyReport& report, HealthMeter* meter = nullptr);
 
 }  // namespace reprise

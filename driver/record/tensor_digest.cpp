@@ -4,6 +4,7 @@
 #include "core/checkpoint/extents.hpp"
 #include "core/checkpoint/tensor_reader.hpp"
 #include "core/geometry/blocks.hpp"
+#include "core/verify/verify_health.hpp"
 
 namespace reprise::driver {
 namespace {
@@ -15,9 +16,13 @@ constexpr std::size_t kBlockBytes = std::size_t{4} << 20U;
 TensorDigest::TensorDigest(Checkpoint& checkpoint)
     : checkpoint_(checkpoint), device_("host", 0), block_(kBlockBytes), staging_(kBlockBytes) {}
 
-std::string TensorDigest::of(const StoredTensor& tensor) {
+void TensorDigest::require_apart_once() {
   if (!apart_) require_apart(checkpoint_);
   apart_ = true;
+}
+
+std::string TensorDigest::of(const StoredTensor& tensor) {
+  require_apart_once();
   const ReaderResources resources{checkpoint_, device_, staging_, &checksums_};
   TensorReader reader(resources, tensor);
   const auto width = size_of(tensor.dtype);
@@ -30,6 +35,14 @@ std::string TensorDigest::of(const StoredTensor& tensor) {
                    if (progress_ != nullptr) progress_->go(tensor.key, bytes);
                  });
   return hex(hash.digest());
+}
+
+ElementStats TensorDigest::stats_of(const StoredTensor& tensor) {
+  require_apart_once();
+  return reprise::stats_of({checkpoint_, device_, staging_, &checksums_}, tensor,
+                           [&](std::uint64_t bytes) {
+                             if (progress_ != nullptr) progress_->go(tensor.key, bytes);
+                           });
 }
 
 std::string TensorDigest::of(const StoredObject& object) {

@@ -7,6 +7,7 @@
 #include "core/adapters/posix/host_device.hpp"
 #include "core/checkpoint/byte_progress.hpp"
 #include "core/checkpoint/checkpoint.hpp"
+#include "core/geometry/element_stats.hpp"
 
 namespace reprise::driver {
 
@@ -22,12 +23,16 @@ class TensorDigest {
   std::string of(const StoredTensor& tensor);
   /// Returns the SHA-256 of an object's stored bytes. Counts the object's records in checksums().
   std::string of(const StoredObject& object);
+  /// Returns what the tensor's numbers are like. Reads and throws as of() does.
+  ElementStats stats_of(const StoredTensor& tensor);
   const ChecksumTally& checksums() const { return checksums_; }
   /// From now on, reports the bytes of tensors to `progress`, which must outlive the calls. Null
   /// ends that.
   void report_to(ByteProgress* progress) { progress_ = progress; }
 
  private:
+  void require_apart_once();
+
   Checkpoint& checkpoint_;
   HostDevice device_;
   ChecksumTally checksums_;  ///< covers everything that was read

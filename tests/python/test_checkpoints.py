@@ -14,17 +14,25 @@ import unittest
 import reprise
 from reprise import checkpoints, program
 
+try:
+    import torch
+    import torch.distributed.checkpoint as dcp
+except ImportError:
+    torch = None
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 HALVES = ROOT / "tests/data/mcore_0.16.1_gpt_tp2_pp2"
 PIECES = ROOT / "tests/data/mcore_0.16.1_gpt_dp2"
 
 
-class Checkpoints(unittest.TestCase):
+class Scratch(unittest.TestCase):
     def setUp(self):
         kept = tempfile.TemporaryDirectory()
         self.addCleanup(kept.cleanup)
         self.folder = pathlib.Path(kept.name)
 
+
+class Checkpoints(Scratch):
     def flipped(self):
         """A copy with an item whose bits are flipped, and the name of its file."""
         copy = self.folder / "flipped"
@@ -130,6 +138,67 @@ class Checkpoints(unittest.TestCase):
             else:
                 os.environ["REPRISE_PROGRAM"] = named
         self.assertTrue(mark.exists())
+
+
+@unittest.skipIf(torch is None, "no torch")
+class Health(Scratch):
+    """Numbers beside those that torch counts in what it wrote."""
+
+    def states(self):
+        torch.manual_seed(1)
+        unhealthy = torch.randn(70, 30)
+        unhealthy[3, 4] = float("nan")
+        unhealthy[5] = float("-inf")
+        unhealthy[6:9] = 0
+        state = {str(dtype).split(".")[1]: unhealthy.to(dtype) for dtype in (torch.float64, torch.float32, torch.float16, torch.bfloat16)}
+        state["float8_e5m2"] = torch.randn(70, 30).to(torch.float8_e5m2)
+        state["complex64"] = torch.view_as_complex(torch.randn(70, 30, 2))
+        state["int16"] = torch.randint(-5, 5, (70, 30), dtype=torch.int16)
+        state["uninitialized"] = torch.full((70, 30), 1e-42)
+        state["transposed"] = torch.randn(70, 30).t()
+        state["only_nan"] = torch.full((3,), float("nan"))
+        return state
+
+    @staticmethod
+    def counted(tensor):
+        numbers = torch.view_as_real(tensor) if tensor.is_complex() else tensor
+        small = torch.finfo(tensor.dtype).tiny if numbers.is_floating_point() and numbers.element_size() > 1 else 0
+        numbers = numbers.double().flatten()
+        finite = numbers[numbers.isfinite()]
+        count = {"numbers": numbers.numel(), "nan": numbers.isnan().sum(), "infinite": numbers.isinf().sum(), "zeros": (numbers == 0).sum(),
+                 "denormals": ((numbers != 0) & (numbers.abs() < small)).sum()}
+        count = {name: int(value) for name, value in count.items()}
+        if len(finite) == 0:
+            return {**count, "min": None, "max": None, "mean": None, "norm": None}
+        return {**count, "min": finite.min().item(), "max": finite.max().item(), "mean": finite.mean().item(), "norm": finite.norm().item()}
+
+    def test_stats_are_those_of_torch(self):
+        state = self.states()
+        dcp.save(state, checkpoint_id=self.folder / "ckpt")
+        found = {one["key"]: one["stats"] for one in checkpoints.inspect(self.folder / "ckpt", stats=True)["tensors"]}
+        self.assertEqual(set(found), set(state))
+        for key, tensor in state.items():
+            with self.subTest(key):
+                for name, value in self.counted(tensor).items():
+                    if isinstance(value, float):
+                        self.assertAlmostEqual(found[key][name], value, delta=1e-9 * (1 + abs(value)))
+                    else:
+                        self.assertEqual(found[key][name], value, name)
+
+    def test_health(self):
+        state = self.states()
+        dcp.save(state, checkpoint_id=self.folder / "ckpt")
+        self.assertTrue(checkpoints.verify(self.folder / "ckpt").good)
+        found = checkpoints.verify(self.folder / "ckpt", health=True)
+        self.assertEqual((found.code, found["whole"], found["health"]["healthy"]), (1, True, False))
+        self.assertEqual({one["key"]: one["severity"] for one in found["health"]["findings"]},
+                         {"float64": "error", "float32": "error", "float16": "error", "bfloat16": "error", "only_nan": "error", "uninitialized": "warning"})
+        for key in ("float64", "float32", "float16", "bfloat16", "only_nan"):
+            del state[key]
+        dcp.save(state, checkpoint_id=self.folder / "healthy")
+        self.assertTrue(checkpoints.verify(self.folder / "healthy", health=True).good)
+        self.assertFalse(checkpoints.verify(self.folder / "healthy", health=True, strict=True).good)
+        self.assertFalse(checkpoints.verify(self.folder / "healthy", health=True, limit={"abs": 0.5}).good)
 
 
 if __name__ == "__main__":

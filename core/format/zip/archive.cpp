@@ -169,7 +169,9 @@ void Archive::check_kind() {
                    "written as safetensors, which is not supported: save it with torch.save", 0);
     case ItemKind::kZstd:
       source_.fail(Code::kUnsupported,
-                   "compressed with zstd, which is not supported: save it uncompressed", 0);
+                   "compressed with zstd, which is not read here: load it with torch, and save it "
+                   "without _extensions",
+                   0);
     case ItemKind::kOther:
       source_.fail(Code::kTornFile, "the item does not begin with an archive's record", 0);
   }

@@ -1,0 +1,75 @@
+#pragma once
+// Judges the numbers of tensors, in the same read in which their checksums are compared. A whole
+// checkpoint may hold NaN, weights that nobody initialized, or zeros in place of an expert.
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "core/checkpoint/checkpoint.hpp"
+#include "core/checkpoint/chunk_reader.hpp"
+#include "core/checkpoint/finding.hpp"
+#include "core/geometry/element_stats.hpp"
+
+namespace reprise {
+
+/// What each tensor may have at most. More is an error.
+struct HealthLimits {
+  std::uint64_t nan = 0;
+  std::uint64_t infinite = 0;
+  std::optional<double> zeros = {};      ///< share of numbers that are zero
+  std::optional<double> denormals = {};  ///< share of numbers that are denormal
+  std::optional<double> absolute = {};   ///< largest absolute value
+};
+
+struct HealthReport {
+  std::uint64_t tensors = 0;  ///< that were looked at
+  std::uint64_t numbers = 0;
+  Findings findings;
+
+  bool healthy() const { return count_of(findings, Severity::kError) == 0; }
+};
+
+/// Judges one tensor of floats: errors for what exceeds a limit, and warnings if weights are of one
+/// value throughout or if one in a hundred is denormal, since training leaves neither. Integers
+/// are passed over, and so are tensors without elements; the state of an optimizer may be zero or
+/// denormal.
+Findings judge_health(const StoredTensor& tensor, const ElementStats& stats,
+                      const HealthLimits& limits);
+
+/// Reads a tensor in bounded steps. Throws the errors of TensorReader. `at_step` is called with the
+/// number of bytes of each step.
+ElementStats stats_of(const ReaderResources& resources, const StoredTensor& tensor,
+                      const std::function<void(std::uint64_t)>& at_step = {});
+
+/// Measures tensors while their items are read for another reason.
+class HealthMeter {
+ public:
+  /// The checkpoint and the device must outlive this object.
+  HealthMeter(Checkpoint& checkpoint, Device& device) : checkpoint_(checkpoint), device_(device) {}
+
+  /// Returns a source that reads from `inner` and measures the chunk's elements as they pass, in
+  /// order. If they do not pass as a whole, or do not lie together in the host's order, report()
+  /// reads the tensor again. Returns `inner` if the item can't be opened.
+  std::unique_ptr<ItemSource> measured(std::unique_ptr<ItemSource> inner,
+                                       const StoredTensor& tensor, const StoredChunk& chunk);
+
+  /// To be called when all sources are gone. A tensor that can't be read is an error.
+  HealthReport report(const HealthLimits& limits);
+
+ private:
+  class Passing;
+
+  Checkpoint& checkpoint_;
+  Device& device_;
+  struct Measured {
+    ElementStats stats;
+    std::uint64_t elements = 0;
+  };
+  std::map<const StoredTensor*, Measured> measured_;
+};
+
+}  // namespace reprise
