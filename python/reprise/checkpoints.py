@@ -20,7 +20,7 @@ from typing import Any, Union
 from . import program
 from .errors import Error
 
-__all__ = ["Answer", "diff", "export", "inspect", "reshard", "verify"]
+__all__ = ["Answer", "diff", "export", "import_", "inspect", "reshard", "verify"]
 
 Path = Union[str, "os.PathLike[str]"]
 
@@ -77,8 +77,16 @@ def reshard(source: Path, target: Path, **options: Any) -> Answer:
 
 
 def export(source: Path, target: Path, **options: Any) -> Answer:
-    """Writes the tensors as safetensors, and proves that nothing changed. Throws Error if nothing was written."""
+    """Writes the tensors as safetensors, or as ``to`` says, and proves that nothing changed.
+
+    Throws Error if nothing was written.
+    """
     return _answer("export", [source, target], options)
+
+
+def import_(source: Path, target: Path, **options: Any) -> Answer:
+    """Writes the tensors as a ``torch_dist`` checkpoint, with the same proof. Throws Error if nothing was written."""
+    return _answer("import", [source, target], options)
 
 
 def _answer(verb: str, paths: list[Path], options: dict[str, Any]) -> Answer:

@@ -76,6 +76,12 @@ class Checkpoints(Scratch):
         self.assertEqual(checkpoints.inspect(self.folder / "out", keys="fc1")["tensors"][0]["dtype"],
                          checkpoints.inspect(HALVES, keys="fc1")["tensors"][0]["dtype"])
 
+    def test_imported(self):
+        checkpoints.export(HALVES, self.folder / "out")
+        written = checkpoints.import_(self.folder / "out", self.folder / "back", ranks=2)
+        self.assertEqual((written.good, written["proved"]), (True, 4368))
+        self.assertTrue(checkpoints.diff(self.folder / "out", self.folder / "back", quiet=True)["different"] == 0)
+
     def test_errors_have_their_place(self):
         for ask in (checkpoints.verify, checkpoints.inspect, lambda path: checkpoints.diff(path, HALVES),
                     lambda path: checkpoints.export(path, self.folder / "out")):
