@@ -9,6 +9,7 @@
 #include "cli/arguments/checkpoint_argument.hpp"
 #include "cli/arguments/mapping_rules.hpp"
 #include "cli/arguments/place_to_write.hpp"
+#include "cli/arguments/rule_text.hpp"
 #include "cli/arguments/split_rule.hpp"
 #include "cli/interrupts.hpp"
 #include "cli/output/json_output.hpp"
@@ -61,7 +62,10 @@ class ExportVerb : public Verb {
   std::string_view examples() const override {
     return "  reprise export ckpt out                                 all tensors, under their "
            "names\n"
-           "  reprise export ckpt out --map llama.yaml --set vocab=32000\n"
+           "  reprise export ckpt out --map llama                     a directory that "
+           "transformers "
+           "loads\n"
+           "  reprise export ckpt out --map mine.yaml --set vocab=32000\n"
            "  reprise export ckpt out --max-shard 2GB --jobs 8        several files and an index\n";
   }
   void declare(Options& options) override {
@@ -93,29 +97,34 @@ class ExportVerb : public Verb {
       throw Error(Code::kUsage, "--jobs is at most " + std::to_string(kJobsMax));
     }
     const Mapping mapping = map_.empty() ? mapping_of_all(source.catalog())
-                                         : mapping_by(map_, values_, source.catalog());
-    Findings notes;
-    const ExportReport report = write(source, mapping, from, to, options, console, notes);
+                                         : mapping_by({map_, values_, has_config()}, source);
+    if (!mapping.config.empty()) options.beside.emplace_back("config.json", mapping.config);
+    ExportTold told{.paths = {source_, target_},
+                    .left_out = {},
+                    .values = mapping.values,
+                    .unsaid = mapping.unsaid};
+    const ExportReport report = write(source, mapping, from, to, options, console, told.notes);
     std::vector<std::string> objects = {};
     if (source.common()) objects.emplace_back("the common state");
     for (const auto& object : source.catalog().objects) objects.emplace_back(name_of(object));
     if (json_) {
-      std::vector<std::string> left_out = mapping.left_out;
-      left_out.insert(left_out.end(), mapping.unmatched.begin(), mapping.unmatched.end());
-      left_out.insert(left_out.end(), objects.begin(), objects.end());
-      console.out << export_json({source_, target_}, report, left_out, notes);
+      told.left_out = mapping.left_out;
+      told.left_out.insert(told.left_out.end(), mapping.unmatched.begin(), mapping.unmatched.end());
+      told.left_out.insert(told.left_out.end(), objects.begin(), objects.end());
+      console.out << export_json(told, report);
     } else {
       print(console.out, report, mapping, objects);
-      for (const Finding& note : notes) console.out << "about IN: " << note << '\n';
+      for (const Finding& note : told.notes) console.out << "about IN: " << note << '\n';
     }
-    return ExitCode::kPass;
+    return report.proved == 0 ? ExitCode::kInconclusive : ExitCode::kPass;
   }
 
  protected:
   void declare_paths(Options& options, const std::string& out) {
     options.positional(source_, "IN", "a checkpoint")
         .positional(target_, "OUT", out)
-        .text(map_, "--map", "FILE", "rules that give tensors other names and another layout")
+        .text(map_, "--map", "NAME|FILE",
+              "rules that give tensors other names and another layout; 'reprise maps' lists names")
         .texts(values_, "--set", "NAME=VALUE", "the value of <NAME> in the rules");
   }
   void declare_rest(Options& options) {
@@ -131,6 +140,8 @@ class ExportVerb : public Verb {
     static_cast<void>(mapping);
     return std::make_unique<SafetensorsForm>(shard_.empty() ? kShardBytesMax : bytes_in(shard_));
   }
+  /// Says whether OUT may have a config.json.
+  virtual WithConfig has_config() const { return WithConfig::kYes; }
   /// Returns why objects are left out.
   virtual std::string_view why_no_objects() const { return "since safetensors has tensors alone"; }
   /// Says what a user may have to do yet.
@@ -183,13 +194,26 @@ class ExportVerb : public Verb {
     out << fmt::format("{}, {} elements, {}, in {}\n", counted(report.tensors, "tensor"),
                        with_commas(report.elements), human_bytes(report.bytes),
                        join_first(report.files, kNamesShown));
-    out << fmt::format(
-        "proved: read back through the inverse of the mapping, {} elements equal those of the "
-        "checkpoint\n",
-        with_commas(report.proved));
+    if (report.proved == 0) {
+      out << "nothing was proved: the tensors have no elements of the checkpoint\n";
+    } else {
+      out << fmt::format(
+          "proved: read back through the inverse of the mapping, {} elements equal those of the "
+          "checkpoint\n",
+          with_commas(report.proved));
+    }
     if (report.proved < report.elements) {
       out << fmt::format("added: {} zeros, as padding\n",
                          with_commas(report.elements - report.proved));
+    }
+    if (!mapping.values.empty()) {
+      std::vector<std::string> values;
+      for (const auto& [name, value] : mapping.values) values.push_back(name + " " + value);
+      out << "values of the rules: " << join(values, ", ") << '\n';
+    }
+    if (!mapping.unsaid.empty()) {
+      out << "the checkpoint does not say whether the rules hold for: "
+          << join(mapping.unsaid, ", ") << '\n';
     }
     for (const auto& one : report.converted) {
       out << fmt::format("converted: {} from {} to {}\n", one.key, name_of(one.from),
@@ -269,6 +293,7 @@ class ImportVerb final : public ExportVerb {
     }
     return std::make_unique<TorchDistForm>(std::move(options));
   }
+  WithConfig has_config() const override { return WithConfig::kNo; }
   std::string_view why_no_objects() const override { return "since import takes tensors alone"; }
   std::string_view advice() const override {
     if (!megatron_) return {};
@@ -283,9 +308,47 @@ class ImportVerb final : public ExportVerb {
   bool megatron_ = false;
 };
 
+class MapsVerb final : public Verb {
+ public:
+  std::string_view name() const override { return "maps"; }
+  std::string_view summary() const override {
+    return "List the rules that 'export --map' knows by name, or print those of one";
+  }
+  std::string_view examples() const override {
+    return "  reprise maps                                         what there is\n"
+           "  reprise maps llama > mine.yaml                       to change it, for --map "
+           "mine.yaml\n";
+  }
+  void declare(Options& options) override {
+    options.optional_positional(names_, "NAME", "a map; without it all are listed");
+  }
+
+  ExitCode run(const Console& console) override {
+    if (names_.empty()) {
+      for (const auto& map : shipped_maps()) {
+        console.out << map.name << "  " << purpose_of(map) << '\n';
+      }
+    }
+    for (const auto& name : names_) {
+      const auto maps = shipped_maps();
+      const auto map = std::find_if(maps.begin(), maps.end(),
+                                    [&](const ShippedMap& one) { return one.name == name; });
+      if (map == maps.end()) {
+        throw Error(Code::kUsage, "there is no map '" + name + "'; 'reprise maps' lists all");
+      }
+      console.out << map->text;
+    }
+    return ExitCode::kPass;
+  }
+
+ private:
+  std::vector<std::string> names_;
+};
+
 }  // namespace
 
 std::unique_ptr<Verb> make_export() { return std::make_unique<ExportVerb>(); }
 std::unique_ptr<Verb> make_import() { return std::make_unique<ImportVerb>(); }
+std::unique_ptr<Verb> make_maps() { return std::make_unique<MapsVerb>(); }
 
 }  // namespace reprise::cli

@@ -17,6 +17,7 @@ Verbs all_verbs() {
   verbs.push_back(make_reshard());
   verbs.push_back(make_export());
   verbs.push_back(make_import());
+  verbs.push_back(make_maps());
   verbs.push_back(make_plan());
   verbs.push_back(make_gate());
   verbs.push_back(make_report());

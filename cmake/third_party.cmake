@@ -32,6 +32,7 @@ set(REPRISE_THIRD_PARTY
   "cli/output             fmt          PRIVATE"
   "cli/output             json         PRIVATE"
   "cli/arguments          fmt          PRIVATE"
+  "cli/arguments          json         PRIVATE"
   "cli                    cli11        PRIVATE"
   "cli                    fmt          PRIVATE"
   "cli                    json         PRIVATE"

@@ -1,22 +1,29 @@
 #pragma once
 // Reads the rules by which `reprise export --map` gives tensors other names and another layout.
 //
-//   set: {groups: 8, per_group: 4}          # values for <groups> and <per_group>; see --set
+//   prefix: 'module\.'                         # stands before names, and does not count
+//   set:                                       # values for <heads> and <groups>; see rule_values
+//     heads: {argument: num_attention_heads}
+//     groups: 8
+//   expects: {normalization: RMSNorm}          # arguments of the models for which the rules hold
+//   config: {num_attention_heads: <heads>}     # a config.json for the result
 //   rules:
 //     - from: 'decoder\.layers\.self_attention\.linear_qkv\.weight'
 //       steps:
-//         - unstack: 0                      # a tensor for each layer, whose number is {1}
-//         - split: {dim: 0, blocks: <groups>, shares: [<per_group>, 1, 1]}
+//         - unstack: 0                         # a tensor for each layer, whose number is {1}
+//         - split: {dim: 0, blocks: <groups>, shares: [1, 1, 1]}
 //       to: ['model.layers.{1}.q.weight', 'model.layers.{1}.k.weight', 'model.layers.{1}.v.weight']
 //     - {from: 'optimizer\..*', leave_out: true}
+//     - {from: '.*\.bias', refuse: 'this model has no biases'}
 //
-// The first rule of which an expression matches a whole key decides about that key. docs/export.md
-// lists the steps.
+// The first rule of which an expression matches a whole name decides about that tensor.
+// docs/export.md lists the steps.
 
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "core/checkpoint/checkpoint.hpp"
 #include "core/export/mapped_tensor.hpp"
 
 namespace reprise::cli {
@@ -26,13 +33,25 @@ struct Mapping {
   std::vector<std::string> left_out;   ///< keys that a rule leaves out
   std::vector<std::string> unmatched;  ///< keys of tensors that no rule names
   std::vector<std::size_t> idle;       ///< rules that decide about no tensor, counted from 1
+  std::string config;                  ///< content of config.json; empty if there is to be none
+  std::vector<std::pair<std::string, std::string>> values;  ///< that the rules used, by name
+  /// Arguments that the rules expect and the checkpoint does not state.
+  std::vector<std::string> unsaid;
 };
 
-/// Reads the file and applies its rules. `values` are those of --set, as NAME=VALUE. Throws USAGE
-/// for a mistake in the file, with its place, and for a step that does not fit a tensor. A rule may
-/// match no tensor.
-Mapping mapping_by(const std::string& file, const std::vector<std::string>& values,
-                   const Catalog& catalog);
+enum class WithConfig { kNo, kYes };
+
+/// What the command line says of a mapping.
+struct MapArgument {
+  std::string name;                 ///< of a file, or of a map that comes with the program
+  std::vector<std::string> values;  ///< the words of --set, as NAME=VALUE
+  WithConfig config = WithConfig::kYes;
+};
+
+/// Reads the rules and applies them. Throws USAGE for a mistake in them, with its place; for a
+/// value that nobody says; for a step that does not fit a tensor; and if the rules do not hold for
+/// the checkpoint. A rule may match no tensor.
+Mapping mapping_by(const MapArgument& map, Checkpoint& source);
 /// Returns all tensors as they are.
 Mapping mapping_of_all(const Catalog& catalog);
 

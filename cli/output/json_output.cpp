@@ -350,9 +350,7 @@ std::string diff_json(const DiffRequest& request, const DiffReport& report) {
                     {"ignored_differences", report.ignored_differences}});
 }
 
-std::string export_json(const std::pair<std::string, std::string>& paths,
-                        const ExportReport& report, const std::vector<std::string>& left_out,
-                        const Findings& notes) {
+std::string export_json(const ExportTold& told, const ExportReport& report) {
   Json lost = Json::array();
   for (const auto& one : report.lost) {
     lost.push_back({{"key", one.key}, {"elements", one.elements}, {"of", one.of}});
@@ -361,8 +359,10 @@ std::string export_json(const std::pair<std::string, std::string>& paths,
   for (const auto& one : report.converted) {
     converted.push_back({{"key", one.key}, {"from", name_of(one.from)}, {"to", name_of(one.to)}});
   }
-  return json_text({{"source", paths.first},
-                    {"target", paths.second},
+  Json values = Json::object();
+  for (const auto& [name, value] : told.values) values[name] = value;
+  return json_text({{"source", told.paths.first},
+                    {"target", told.paths.second},
                     {"files", report.files},
                     {"tensors", report.tensors},
                     {"elements", report.elements},
@@ -370,8 +370,10 @@ std::string export_json(const std::pair<std::string, std::string>& paths,
                     {"proved", report.proved},
                     {"lost", lost},
                     {"converted", converted},
-                    {"left_out", left_out},
-                    {"notes", to_json(notes)}});
+                    {"left_out", told.left_out},
+                    {"values", values},
+                    {"unsaid", told.unsaid},
+                    {"notes", to_json(told.notes)}});
 }
 
 std::string reshard_json(const std::string& source, const std::string& target,

@@ -25,11 +25,16 @@ std::string verify_json(const std::vector<std::pair<std::string, VerifyReport>>&
 
 std::string diff_json(const DiffRequest& request, const DiffReport& report);
 
-/// Returns the JSON document of `export`. `paths` are IN and OUT, and `left_out` has the keys of
-/// what is not in OUT.
-std::string export_json(const std::pair<std::string, std::string>& paths,
-                        const ExportReport& report, const std::vector<std::string>& left_out,
-                        const Findings& notes);
+/// What `export` tells besides its report.
+struct ExportTold {
+  std::pair<std::string, std::string> paths;                     ///< IN and OUT
+  std::vector<std::string> left_out;                             ///< keys of what is not in OUT
+  std::vector<std::pair<std::string, std::string>> values = {};  ///< that the rules used
+  std::vector<std::string> unsaid = {};  ///< arguments that rules expect and IN does not state
+  Findings notes = {};
+};
+/// Returns the JSON document of `export`.
+std::string export_json(const ExportTold& told, const ExportReport& report);
 std::string reshard_json(const std::string& source, const std::string& target,
                          const ReshardReport& report);
 

@@ -1,5 +1,6 @@
 // Tests `reprise export`: rules, what it tells, what it refuses, and that it leaves nothing behind
-// when a signal ends it.
+// when a signal ends it. Then what rules may ask of a checkpoint, and the maps that come with the
+// program.
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -26,6 +27,8 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
+using Json = nlohmann::json;
 using Words = std::vector<std::string>;
 
 const std::string kGpt = std::string(REPRISE_TEST_DATA) + "/mcore_0.16.1_gpt_tp2_pp2";
@@ -115,15 +118,16 @@ TEST_F(ExportVerb, rules_take_layers_and_queries_apart) {
 TEST_F(ExportVerb, the_rules_on_the_page_are_rules) {
   const std::string page = text_of(std::string(REPRISE_SOURCE_DIR) + "/docs/export.md");
   std::string rules;
-  std::istringstream lines(page.substr(page.find("    # Megatron-Core's GPT")));
+  std::istringstream lines(page.substr(page.find("    # Megatron-Core's attention")));
   for (std::string line; std::getline(lines, line) && line.starts_with("    ");) {
     rules += line.substr(4) + "\n";
   }
-  const auto result = run({"--map", file("page.yaml", rules), "--set", "groups=2", "--set",
-                           "queries_per_group=2", "--set", "vocab=17"});
+  const std::string source = std::string(REPRISE_TEST_DATA) + "/mcore_0.16.1_llama";
+  const auto result =
+      run_program({"export", source, out_, "--map", file("page.yaml", rules), "--set", "vocab=17"});
   EXPECT_EQ(result.exit_code, 0) << result.all();
-  EXPECT_THAT(result.out, HasSubstr("21 tensors, 1,400 elements"));
-  EXPECT_EQ(elements(out_, "model.layers.1.mlp.up_proj.weight").size(), 12U * 8U * 2U);
+  EXPECT_THAT(result.out, HasSubstr("7 tensors, 4,640 elements"));
+  EXPECT_EQ(elements(out_, "model.layers.1.self_attn.k_proj.weight").size(), 16U * 32U * 4U);
 }
 
 TEST_F(ExportVerb, joins_and_stacks_what_rules_took_apart) {
@@ -270,6 +274,206 @@ TEST_F(ExportVerb, a_size_that_is_none_is_refused) {
   }
   EXPECT_EQ(run({"--max-shard", "1KiB"}).exit_code, 0);
   EXPECT_TRUE(fs::exists(out_ + "/model.safetensors.index.json"));
+}
+
+const std::string kLlamaCkpt = std::string(REPRISE_TEST_DATA) + "/mcore_0.16.1_llama";
+
+class Maps : public testing::Test {
+ protected:
+  std::string file(const std::string& text) const {
+    std::ofstream(directory_.path() + "/rules.yaml") << text;
+    return directory_.path() + "/rules.yaml";
+  }
+  ProgramResult run(const std::string& map, const Words& options = {},
+                    const std::string& source = kLlamaCkpt) const {
+    fs::remove_all(out_);
+    Words words = {"export", source, out_, "--map", map};
+    words.insert(words.end(), options.begin(), options.end());
+    return run_program(words);
+  }
+  Json config() const { return Json::parse(text_of(out_ + "/config.json")); }
+  /// Runs rules of which `set` is this, and which put <x> into config.json.
+  ProgramResult run_set(const std::string& set, const Words& options = {}) const {
+    return run(file("set:\n" + set + "\nconfig: {x: <x>}\nrules: [{from: '(.*)', to: $1}]\n"),
+               options);
+  }
+
+  contracts::TemporaryDirectory directory_;
+  std::string out_ = directory_.path() + "/out";
+};
+
+TEST_F(Maps, llama_takes_all_values_from_the_checkpoint) {
+  const auto result = run("llama");
+  ASSERT_EQ(result.exit_code, 0) << result.all();
+  EXPECT_THAT(result.out,
+              AllOf(HasSubstr("21 tensors, 22,176 elements, 86.62 KiB, in model.safetensors, "
+                              "config.json\n"),
+                    HasSubstr("values of the rules: all_heads 8, epsilon 0.0001, ffn 48, groups 2"),
+                    Not(HasSubstr("does not say")), Not(HasSubstr("lost of"))));
+  const auto written = config();
+  EXPECT_EQ(written["num_key_value_heads"], 2);
+  EXPECT_EQ(written["rms_norm_eps"], 1e-4);
+  EXPECT_EQ(written["tie_word_embeddings"], false);
+  EXPECT_EQ(written["architectures"], Json::array({"LlamaForCausalLM"}));
+  EXPECT_EQ(text_of(out_ + "/config.json").find("\"architectures\""), 4U) << "in the file's order";
+}
+
+TEST_F(Maps, a_value_on_the_command_line_goes_before_the_checkpoint) {
+  const auto result = run("llama", {"--set", "vocab=101", "--set", "rope_base=1e6", "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.all();
+  const auto told = Json::parse(result.out);
+  EXPECT_EQ(told["values"]["vocab"], "101");
+  EXPECT_EQ(told["lost"].size(), 2U) << "rows of the embedding and of the output layer";
+  EXPECT_EQ(config()["vocab_size"], 101);
+  EXPECT_EQ(config()["rope_theta"], 1e6);
+}
+
+TEST_F(Maps, a_model_that_is_another_is_refused) {
+  const auto unknown = run("llama", {}, kGpt);
+  EXPECT_EQ(unknown.exit_code, 2);
+  EXPECT_THAT(unknown.err, HasSubstr("the rules need a value for <heads>: the checkpoint does not "
+                                     "say the argument num_attention_heads; give it with --set "
+                                     "heads=VALUE"));
+  const auto biased = run("llama", {"--set", "heads=2"}, kGpt);
+  EXPECT_EQ(biased.exit_code, 2);
+  EXPECT_THAT(biased.err, AllOf(HasSubstr("Llama has no such tensor"),
+                                HasSubstr("[key decoder.final_layernorm.bias]")));
+  const auto norm = run("gpt2");
+  EXPECT_EQ(norm.exit_code, 2);
+  EXPECT_THAT(norm.err, HasSubstr("the argument position_embedding_type is \"learned_absolute\"; "
+                                  "the checkpoint says \"rope\""));
+  EXPECT_FALSE(fs::exists(out_));
+}
+
+TEST_F(Maps, values_follow_from_tensors_and_arguments) {
+  struct Row {
+    const char* set;
+    const char* is;
+  };
+  const std::vector<Row> rows = {
+      {"  x: 5", "5"},
+      {"  x: '5'", "\"5\""},
+      {"  x: 1.5e3", "1500.0"},
+      {"  x: null", "null"},
+      {"  x: no", "\"no\""},
+      {"  x: {size: 'embedding.*', dim: 0}", "104"},
+      {"  x: {size: 'embedding.*', dim: -1}", "32"},
+      {"  x: {count: '.*norm.*'}", "3"},
+      {"  x: {absent: 'lm_head'}", "true"},
+      {"  x: {absent: 'output_layer.*'}", "false"},
+      {"  x: {argument: rotary_base}", "5000"},
+      {"  x: {argument: normalization, means: {LayerNorm: a, RMSNorm: b}}", "\"b\""},
+      {"  x: {argument: swiglu, means: {true: <y>}}\n  y: {argument: hidden_size}", "32"},
+      {"  x: {quotient: [{difference: [<y>, 4]}, 2]}\n  y: 10", "3"},
+      {"  x: [{argument: nothing}, {size: nothing, dim: 0}, 7]", "7"},
+  };
+  for (const auto& row : rows) {
+    const auto result = run_set(row.set);
+    ASSERT_EQ(result.exit_code, 0) << row.set << result.all();
+    EXPECT_EQ(config()["x"], Json::parse(row.is)) << row.set;
+  }
+  ASSERT_EQ(run_set("  x: {argument: nothing}", {"--set", "x=3"}).exit_code, 0);
+  EXPECT_EQ(config()["x"], 3);
+}
+
+TEST_F(Maps, a_value_that_is_not_known_is_named) {
+  struct Row {
+    const char* set;
+    const char* says;
+  };
+  const std::vector<Row> rows = {
+      {"  x: {argument: nothing}",
+       "<x>: the checkpoint does not say the argument nothing; give it with --set x=VALUE"},
+      {"  x: {argument: no_rope_freq}", "does not say the argument no_rope_freq"},
+      {"  x: {quotient: [6, <y>]}\n  y: {argument: nothing}", "give it with --set y=VALUE"},
+      {"  x: {quotient: [7, 2]}", "<x>: 7 can't be divided by 2 without remainder"},
+      {"  x: {quotient: [7, 0]}", "7 can't be divided by 0"},
+      {"  x: {difference: [7, yes]}", "yes is no whole number"},
+      {"  x: {difference: [9223372036854775807, 1]}", "9223372036854775807 is no whole number"},
+      {"  x: {difference: [7]}", "needs two numbers"},
+      {"  x: {size: '.*weight', dim: 0}", "has such a dimension, or sizes differ"},
+      {"  x: {size: 'embedding.*', dim: 2}", "has such a dimension, or sizes differ"},
+      {"  x: {size: 'embedding.*', dim: 9}", "needs dim from -8 to 7, not 9"},
+      {"  x: {count: nothing}", "there is no tensor nothing"},
+      {"  x: {argument: normalization, means: {LayerNorm: 1}}", "is RMSNorm, of which the rules"},
+      {"  x: <y>\n  y: <x>", "is made from itself"},
+      {"  x: <y>", "<y>: the rules do not say it; give it with --set y=VALUE"},
+      {"  x: []", "<x>: the list is empty"},
+      {"  x: {sise: 'a', dim: 0}", "did you mean 'size'?"},
+      {"  x: {size: 'a'}", "'dim'"},
+      {"  x: {absent: 'a', dim: 0}", "unknown key 'dim'"},
+      {"  x: {absent: 'a('}", "absent 'a(' is not a valid regular expression"},
+  };
+  for (const auto& row : rows) {
+    const auto result = run_set(row.set);
+    EXPECT_EQ(result.exit_code, 2) << row.set << result.all();
+    EXPECT_THAT(result.err, HasSubstr(row.says)) << row.set;
+  }
+}
+
+TEST_F(Maps, rules_say_for_which_arguments_they_hold) {
+  const auto rules = [this](const std::string& expected) {
+    return file("expects: {" + expected + "}\nrules: [{from: '(.*)', to: $1}]\n");
+  };
+  EXPECT_EQ(run(rules("swiglu: true, rotary_percent: 1, normalization: [LayerNorm, RMSNorm], "
+                      "no_rope_freq: null, layernorm_epsilon or norm_epsilon: 0.0001"))
+                .exit_code,
+            0);
+  EXPECT_FALSE(fs::exists(out_ + "/config.json"));
+  const auto wrong = run(rules("swiglu: 1"));
+  EXPECT_EQ(wrong.exit_code, 2);
+  EXPECT_THAT(wrong.err, HasSubstr("the argument swiglu is 1; the checkpoint says true"));
+  const auto none = run(rules("a or b: 1, swiglu: true"));
+  EXPECT_EQ(none.exit_code, 0);
+  EXPECT_THAT(none.out, HasSubstr("does not say whether the rules hold for: a or b\n"));
+}
+
+TEST_F(Maps, the_arguments_of_safetensors_are_those_of_their_config) {
+  ASSERT_EQ(run("llama").exit_code, 0);
+  const std::string source = directory_.path() + "/source";
+  fs::rename(out_, source);
+  const auto result = run(file("set: {n: {argument: num_hidden_layers}}\nconfig: {n: <n>}\nrules: "
+                               "[{from: '(.*)', to: $1}]\n"),
+                          {}, source);
+  ASSERT_EQ(result.exit_code, 0) << result.all();
+  EXPECT_EQ(config()["n"], 2);
+}
+
+TEST_F(Maps, layers_are_one_tensor_or_numbered_and_names_have_prefixes) {
+  const auto stacked =
+      "prefix: 'decoder\\.'\nrules:\n  - from: "
+      "'layers(?:\\.(\\d+))?\\.mlp\\.linear_fc2\\.weight'\n    steps: [{unstack: "
+      "0, unless: 1}]\n    to: decoder.layers.{1}.mlp.linear_fc2.weight\n";
+  const auto first = run(file(stacked));
+  ASSERT_EQ(first.exit_code, 0) << first.all();
+  EXPECT_THAT(first.out, HasSubstr("2 tensors"));
+  const std::string numbered = directory_.path() + "/numbered";
+  fs::rename(out_, numbered);
+  const auto second = run(file(stacked), {}, numbered);
+  ASSERT_EQ(second.exit_code, 0) << second.all();
+  EXPECT_EQ(text_of(out_ + "/model.safetensors"), text_of(numbered + "/model.safetensors"));
+}
+
+TEST_F(Maps, what_has_no_elements_is_not_called_proved) {
+  const auto result = run(
+      file("rules: [{from: 'embedding.*', steps: [{narrow: {dim: 0, size: 0}}], to: empty}]\n"));
+  EXPECT_EQ(result.exit_code, 3) << result.all();
+  EXPECT_THAT(result.out, AllOf(HasSubstr("nothing was proved"), Not(HasSubstr("read back"))));
+}
+
+TEST_F(Maps, are_listed_and_printed) {
+  const auto list = run_program({"maps"});
+  EXPECT_EQ(list.exit_code, 0);
+  for (const auto& entry : fs::directory_iterator(std::string(REPRISE_SOURCE_DIR) + "/maps")) {
+    if (entry.path().extension() != ".yaml") continue;
+    const std::string name = entry.path().stem().string();
+    EXPECT_THAT(list.out, HasSubstr(name + "  "));
+    const auto printed = run_program({"maps", name});
+    EXPECT_EQ(printed.out, text_of(entry.path().string())) << name;
+    EXPECT_EQ(run(file(printed.out)).exit_code, run(name).exit_code) << name;
+  }
+  EXPECT_THAT(run_program({"maps", "lama"}).err, HasSubstr("there is no map 'lama'"));
+  EXPECT_THAT(run("lama").err, HasSubstr("maps that come with the program: gpt2, llama, mixtral"));
 }
 
 }  // namespace

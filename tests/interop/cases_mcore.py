@@ -23,14 +23,14 @@ VERSION = tuple(int(n) for n in importlib.metadata.version("megatron-core").spli
 OWN_WRITER = {"async_strategy": "mcore"} if "async_strategy" in inspect.signature(dist_checkpointing.save).parameters else {}
 
 
-def results_queue():
+def results_queue(mp_mode=None):
     """Replaces Megatron's own function, which starts a fresh Python in each rank and takes longer than everything else."""
     if filesystem_async._results_queue is None:
         filesystem_async._results_queue = multiprocessing.get_context("fork").Manager().Queue()
     return filesystem_async._results_queue
 
 
-filesystem_async._get_write_results_queue = results_queue
+filesystem_async._get_write_results_queue = filesystem_async.get_write_results_queue = results_queue  # the name in 0.16, and since
 
 def case(ranks):
     def register(save):

@@ -11,7 +11,7 @@ import pathlib
 import subprocess
 import sys
 
-SCRIPTS = {"mcore": "make_mcore_fixtures.py", "mimo": "make_mimo_fixtures.py", "torch": "make_fixtures.py", "objects": "make_objects.py", "spellings": "make_spellings.py", "owners": "make_owners.py", "safetensors": "make_safetensors.py"}
+SCRIPTS = {"mcore": "make_mcore_fixtures.py", "mimo": "make_mimo_fixtures.py", "torch": "make_fixtures.py", "objects": "make_objects.py", "spellings": "make_spellings.py", "owners": "make_owners.py", "safetensors": "make_safetensors.py", "llama": "make_llama.py"}
 
 
 def git(*arguments):
@@ -41,7 +41,8 @@ def entries(data):
         made = json.loads(expected.read_text())
         if name.startswith("mcore_"):
             made["megatron_core"] = name.split("_")[1]
-        script = SCRIPTS[folder.name if folder.name in SCRIPTS else "mimo" if "_mimo_" in name else name.split("_")[0]]
+        kind = next((kind for kind in ("mimo", "llama") if f"_{kind}" in name), name.split("_")[0])
+        script = SCRIPTS[folder.name if folder.name in SCRIPTS else kind]
         yield entry(data, name, [expected, *(p for p in folder.rglob("*") if p.is_file())], script, made)
     for owners in sorted(data.glob("mcore_*_owners.txt")):
         made = {"torch": "2.15.0", "python": "3.11.7", "megatron_core": owners.name.split("_")[1]}

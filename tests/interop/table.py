@@ -22,6 +22,7 @@ HOLDS = {
     "sd_view_strided": "shards of transposed matrices, stored permuted",
     "gpt_tp2_pp2": "Megatron GPT over tp 2, pp 2: optimizer, RNG, rerun state, common.pt",
     "gpt_dp2": "the same content over dp 2, saved fully parallel",
+    "llama": "Megatron GPT like Llama over tp 2, float32, without optimizer, with arguments of the training",
     "buckets": "Megatron optimizer buckets cut unevenly (composed keys)",
     "spellings": "pairs of objects, equal ones in two spellings and others that are easily taken for equal",
     "mimo_prefixed": "two modules on grids of their own, one with a chain of two optimizers (composed keys)",
@@ -38,7 +39,7 @@ def rows(data):
         files = sorted(folder.rglob(".metadata")) or sorted(folder.rglob("__*.metadata"))
         digest = " ".join(hashlib.sha256(f.read_bytes()).hexdigest() for f in files) or "-"
         short = name.split("_", 2)[2] if name.startswith("mcore_") else name
-        script = "make_mimo_fixtures" if "_mimo_" in name else "make_mcore_fixtures" if short != name else f"make_{name}" if name in ("objects", "spellings") else "make_fixtures"
+        script = "make_mimo_fixtures" if "_mimo_" in name else "make_llama" if short == "llama" else "make_mcore_fixtures" if short != name else f"make_{name}" if name in ("objects", "spellings") else "make_fixtures"
         yield f"| `{where}` | {HOLDS.get(short, 'one torch.save file per kind of object')} | {made} | {script} | {digest} |"
 
 
