@@ -209,13 +209,36 @@ interop_newest_environment() {
   interop_absent "interop: the newest releases" "$rc"
 }
 
-# What CI runs with the newest releases: a few cases, and those whose verdict differs from release to
-# release.
+# interop_forwards ENV: what transformers computes from checkpoints of this environment's Megatron-Core that
+# were exported. transformers is in an environment of its own on top.
+interop_forwards() {
+  local below="$1" env="$1-forwards" wanted=tests/interop/requirements-forwards.txt log=build/log/interop-forwards.log began
+  interop_install "$env" "$wanted" "$below/bin/python" "$below" || { interop_absent "interop: transformers" $?; return; }
+  build_for_tests release reprise || return 1
+  step "Megatron-Core and transformers compute the same, in $env"
+  began=$SECONDS
+  "$env/bin/python" -W ignore tests/interop/forwards.py --reprise build/release/reprise 2>&1 | tee "$log"
+  record_log interop-forwards "$log" "${PIPESTATUS[0]}" "$began"
+}
+
+# The same with both Megatron-Cores.
+interop_forwards_all() {
+  local broken=0
+  interop_environment || { interop_absent interop $?; return; }
+  interop_forwards "$interop_env" || (($? == interop_not_run)) || broken=1
+  interop_newest_environment || return
+  interop_forwards "$interop_env" || (($? == interop_not_run)) || broken=1
+  ((broken == 0))
+}
+
+# What CI runs with the newest releases: a few cases, what transformers computes, and the cases whose
+# verdict differs from release to release.
 interop_newest() {
   local env rc=0
   interop_newest_environment || return
   env="$interop_env"
   interop_cases "$env" --only "$interop_few" || rc=1
+  interop_forwards "$env" || (($? == interop_not_run)) || rc=1
   interop_on_release "$env/bin/python" || rc=1
   return "$rc"
 }
@@ -230,6 +253,7 @@ interop_releases() {
     -r tests/interop/requirements-titan.txt || { record 0 1 0; return 1; }
   interop_older || { say "interop: an earlier torch: $interop_why"; record 0 1 0; return 1; }
   interop_in "$env" || broken=1
+  interop_forwards "$env" || (($? == interop_not_run)) || broken=1
   interop_on_release "$env/bin/python" || broken=1
   for version in "${interop_earlier[@]}"; do
     [[ -d "$env/releases/$version" ]] ||
@@ -248,6 +272,7 @@ verb_interop() {
   case "${1:-}" in
     --releases) run=interop_releases; shift ;;
     --pythons) run=interop_python_matrix; shift ;;
+    --forwards) run=interop_forwards_all; shift ;;
   esac
   verb_setup || return 1
   begin_results

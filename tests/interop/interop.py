@@ -70,8 +70,8 @@ def version_of(package):
         return f"no {package}"
 
 
-def print_versions(reprise):
-    packages = ", ".join(version_of(p) for p in ("torch", "megatron-core", "numpy"))
+def print_versions(reprise, packages=("torch", "megatron-core", "numpy")):
+    packages = ", ".join(map(version_of, packages))
     print(f"{packages}, Python {platform.python_version()}, {reprise.must('--version').strip()}", flush=True)
 
 
