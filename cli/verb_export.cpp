@@ -154,6 +154,7 @@ class ExportVerb : public Verb {
     HostDevice device("host", 0);
     ThreadTasks tasks(static_cast<int>(
         jobs_ != 0 ? jobs_ : std::max<std::int64_t>(1, std::thread::hardware_concurrency())));
+    ThreadTasks background(1);
     CommitTarget target{to.path};
     target.replace = false;
     const auto before = files_of(source);
@@ -169,7 +170,7 @@ class ExportVerb : public Verb {
                                 progress);
           const auto out = form(source, mapping);
           ExportReport report = export_tensors(source, mapping.tensors, *out, target, options,
-                                               {*to.store, device, tasks, progress});
+                                               {*to.store, device, tasks, background, progress});
           notes.insert(notes.end(), report.notes.begin(), report.notes.end());
           return report;
         },

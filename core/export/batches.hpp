@@ -14,7 +14,7 @@
 namespace reprise {
 
 /// Most bytes of elements that one piece of work reads at a time.
-inline constexpr std::uint64_t kBatchBytes = std::uint64_t{8} << 20U;
+inline constexpr std::uint64_t kBatchBytes = std::uint64_t{1} << 20U;
 
 /// The elements [begin, end) of one of several items, such as tensors.
 struct Batch {

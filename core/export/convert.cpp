@@ -8,6 +8,7 @@
 #include <cstring>
 #include <limits>
 
+#include "core/base/bytes.hpp"
 #include "core/base/check.hpp"
 #include "core/geometry/dtype.hpp"
 
@@ -60,6 +61,27 @@ void put_as(DType to, double value, std::byte* out) {
   }
 }
 
+/// Does what rounded() does, for the bits of a float32 and bfloat16, which is its upper half.
+std::uint16_t upper_half_of(std::uint32_t bits) {
+  constexpr std::uint32_t kInfinite = 0x7f800000U;
+  constexpr std::uint32_t kNoNumber = 0x7fc0U;
+  if ((bits & ~0x80000000U) > kInfinite) {
+    return static_cast<std::uint16_t>(((bits >> 16U) & 0x8000U) | kNoNumber);
+  }
+  // Adds less than half of the last place to an even number, and half to an odd one.
+  return static_cast<std::uint16_t>((bits + 0x7fffU + ((bits >> 16U) & 1U)) >> 16U);
+}
+
+/// Converts each element by `one`, from the bits of one type to those of another.
+template <class From, class To, class One>
+void convert_each(ByteSpan in, std::byte* out, const One& one) {
+  for (std::size_t at = 0; at < in.size(); at += sizeof(From), out += sizeof(To)) {
+    From bits{};
+    std::memcpy(&bits, in.data() + at, sizeof bits);
+    put(static_cast<To>(one(bits)), out);
+  }
+}
+
 }  // namespace
 
 bool can_convert(DType from, DType to) { return from == to || (is_float(from) && is_float(to)); }
@@ -69,6 +91,14 @@ void convert(DType from, std::span<const std::byte> in, DType to, std::byte* out
   if (from == to) {
     std::copy(in.begin(), in.end(), out);
     return;
+  }
+  // The usual conversions, which must not be slower than reading and writing.
+  if (from == DType::kFloat32 && to == DType::kBFloat16) {
+    return convert_each<std::uint32_t, std::uint16_t>(in, out, upper_half_of);
+  }
+  if (from == DType::kBFloat16 && to == DType::kFloat32) {
+    return convert_each<std::uint16_t, std::uint32_t>(
+        in, out, [](std::uint32_t bits) { return bits << 16U; });
   }
   const std::size_t step = size_of(from);
   for (std::size_t at = 0; at < in.size(); at += step, out += size_of(to)) {

@@ -112,7 +112,8 @@ class Exporter {
   void write_and_prove() {
     std::vector<std::string> paths;
     for (const OutputFile& file : files_) paths.push_back(form_.path_of(target_, file.name));
-    OutputWriter(tensors_, files_, readers_, progress_).write(ports_.store, paths, ports_.tasks);
+    OutputWriter writer(tensors_, files_, readers_, progress_);
+    writer.write(ports_.store, paths, ports_.tasks, ports_.background);
     for (const auto& [name, text] : options_.beside) {
       write_durably(ports_.store, form_.path_of(target_, name), std::as_bytes(std::span(text)));
     }
@@ -125,6 +126,7 @@ class Exporter {
     report_.proved =
         prove(source_, tensors_, written, readers_, {ports_.device, ports_.tasks, progress_});
     report_.notes = checksums_.judge();
+    writer.wait();
   }
 
   Checkpoint& source_;

@@ -60,11 +60,12 @@ struct ExportReport {
 };
 
 /// Interfaces that export uses in addition to the source checkpoint. Each of `tasks.threads()`
-/// pieces of work reads for itself, with about 30 MiB of memory.
+/// pieces of work reads for itself, with about 10 MiB of memory.
 struct ExportPorts {
   Store& store;  ///< store to write to
   Device& device;
   Tasks& tasks;
+  Tasks& background;  ///< threads of its own, which sync files meanwhile
   Progress& progress;
 };
 

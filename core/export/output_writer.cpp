@@ -1,12 +1,16 @@
 #include "core/export/output_writer.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/export/convert.hpp"
 #include "core/format/zip/crc32.hpp"
 
 namespace reprise {
 namespace {
+
+/// Most files that are written and not yet synced.
+constexpr std::size_t kSyncsMax = 64;
 
 MappedTensor within(MappedTensor tensor, const Box& box) {
   for (std::size_t d = 0; d < box.ndim(); ++d) {
@@ -63,11 +67,12 @@ OutputWriter::OutputWriter(const std::vector<MappedTensor>& tensors,
   checksums_.resize(batches_.size());
 }
 
-void OutputWriter::write(Store& store, const std::vector<std::string>& paths, Tasks& tasks) {
+void OutputWriter::write(Store& store, const std::vector<std::string>& paths, Tasks& tasks,
+                         Tasks& background) {
   for (std::size_t f = 0; f < files_.size(); ++f) {
     if (open_[f]->batches_left != 0) continue;
     open_[f]->out = store.create(paths[f]);
-    finish(f);
+    finish(f, background);
   }
   do_batches(tasks, batches_, [&](std::size_t thread) {
     return [&, worker = Worker(*readers_[thread])](std::size_t b) mutable {
@@ -84,21 +89,34 @@ void OutputWriter::write(Store& store, const std::vector<std::string>& paths, Ta
         file.out->write_at(begin, elements);
         last = --file.batches_left == 0;
       }
-      if (last) finish(part.file);
+      if (last) finish(part.file, background);
       const std::scoped_lock lock(telling_);
       progress_.go(part.tensor.key, elements.size());
     };
   });
 }
 
-void OutputWriter::finish(std::size_t file) {
+void OutputWriter::finish(std::size_t file, Tasks& background) {
   Open& open = *open_[file];
   files_[file].put_around(checksums_of(file), [&open](std::uint64_t begin, ByteSpan bytes) {
     open.out->write_at(begin, bytes);
   });
-  open.out->sync();
-  open.out->close();
-  open.out.reset();
+  std::shared_ptr<Task> oldest;
+  {
+    const std::scoped_lock lock(syncing_);
+    syncs_.push_back(background.start([out = std::move(open.out)] {
+      out->sync();
+      out->close();
+    }));
+    if (syncs_.size() <= kSyncsMax) return;
+    oldest = std::move(syncs_.front());
+    syncs_.pop_front();
+  }
+  oldest->wait();
+}
+
+void OutputWriter::wait() {
+  for (; !syncs_.empty(); syncs_.pop_front()) syncs_.front()->wait();
 }
 
 /// Returns the checksum of each part of the file.

@@ -2,6 +2,7 @@
 // Writes the files of an export on all threads.
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -23,14 +24,17 @@ class OutputWriter {
   OutputWriter(const std::vector<MappedTensor>& tensors, const std::vector<OutputFile>& files,
                std::vector<std::unique_ptr<PieceReader>>& readers, ByteProgress& progress);
 
-  /// Writes and syncs all files. `paths` has the path of each.
-  void write(Store& store, const std::vector<std::string>& paths, Tasks& tasks);
+  /// Writes all files. `paths` has the path of each. `background` syncs and closes files that are
+  /// written.
+  void write(Store& store, const std::vector<std::string>& paths, Tasks& tasks, Tasks& background);
+  /// Waits until all files would survive a power cut.
+  void wait();
 
  private:
   /// A file while it is written.
   struct Open {
     std::mutex writing;
-    std::unique_ptr<WriteFile> out;
+    std::shared_ptr<WriteFile> out;
     std::size_t batches_left = 0;
   };
   /// A part, as a tensor of its own.
@@ -42,7 +46,7 @@ class OutputWriter {
   };
   class Worker;
 
-  void finish(std::size_t file);
+  void finish(std::size_t file, Tasks& background);
   std::vector<std::uint32_t> checksums_of(std::size_t file) const;
 
   const std::vector<OutputFile>& files_;
@@ -54,6 +58,8 @@ class OutputWriter {
   std::vector<std::uint32_t> checksums_;    ///< of batches
   std::vector<std::size_t> first_part_of_;  ///< of each file
   std::vector<std::unique_ptr<Open>> open_;
+  std::mutex syncing_;
+  std::deque<std::shared_ptr<Task>> syncs_;  ///< one for each file that is written, oldest first
 };
 
 }  // namespace reprise

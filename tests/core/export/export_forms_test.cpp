@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -71,7 +72,7 @@ class ExportForms : public test::StoreTest, public ::testing::WithParamInterface
     target.replace = false;
     const auto form = GetParam().make();
     return export_tensors(source, tensors, *form, target, options,
-                          {store == nullptr ? store_ : *store, device_, tasks, progress_});
+                          {store == nullptr ? store_ : *store, device_, tasks, tasks_, progress_});
   }
   ExportReport run(Checkpoint& source) { return run(source, every_tensor_of(source.catalog())); }
 
@@ -129,7 +130,8 @@ class FlippingStore final : public PassingStore {
  private:
   class Flipping final : public WriteFile {
    public:
-    Flipping(std::unique_ptr<WriteFile> inner, int& left) : inner_(std::move(inner)), left_(left) {}
+    Flipping(std::unique_ptr<WriteFile> inner, std::atomic<int>& left)
+        : inner_(std::move(inner)), left_(left) {}
     void write_at(std::uint64_t offset, ByteSpan bytes) override {
       Bytes copy(bytes.begin(), bytes.end());
       if (left_-- == 0) copy[copy.size() / 2] ^= std::byte{4};
@@ -140,10 +142,10 @@ class FlippingStore final : public PassingStore {
 
    private:
     std::unique_ptr<WriteFile> inner_;
-    int& left_;
+    std::atomic<int>& left_;
   };
 
-  int left_;
+  std::atomic<int> left_;
 };
 
 TEST_P(ExportForms, no_write_can_go_wrong_and_be_taken_for_the_same) {
@@ -199,7 +201,7 @@ class MortalStore final : public PassingStore {
  public:
   MortalStore(Store& inner, int changes) : PassingStore(inner), left_(changes) {}
 
-  bool died() const { return left_ < 0; }
+  bool died() const { return died_; }
   std::unique_ptr<WriteFile> create(const std::string& path) override {
     live();
     return std::make_unique<File>(PassingStore::create(path), *this);
@@ -230,13 +232,14 @@ class MortalStore final : public PassingStore {
   };
 
   void live() {
-    if (left_ < 0 || left_-- == 0) {
-      left_ = -1;
+    if (left_-- <= 0) {
+      died_ = true;
       throw Error(Code::kIo, "killed");
     }
   }
 
-  int left_;
+  std::atomic<int> left_;
+  std::atomic<bool> died_ = false;
 };
 
 TEST_P(ExportForms, killed_at_any_change_it_shows_nothing_and_the_next_clears_up) {
@@ -276,19 +279,19 @@ class FullStore final : public PassingStore {
       : PassingStore(inner), left_(bytes), says_so_(says_so) {}
 
   std::optional<std::uint64_t> free_bytes(const std::string& /*directory*/) override {
-    return says_so_ ? std::optional(left_) : std::nullopt;
+    return says_so_ ? std::optional(left_.load()) : std::nullopt;
   }
   std::unique_ptr<WriteFile> create(const std::string& path) override {
     ++created;
     return std::make_unique<File>(PassingStore::create(path), left_);
   }
 
-  int created = 0;
+  std::atomic<int> created = 0;
 
  private:
   class File final : public WriteFile {
    public:
-    File(std::unique_ptr<WriteFile> inner, std::uint64_t& left)
+    File(std::unique_ptr<WriteFile> inner, std::atomic<std::uint64_t>& left)
         : inner_(std::move(inner)), left_(left) {}
     void write_at(std::uint64_t offset, ByteSpan bytes) override {
       if (bytes.size() > left_) throw Error(Code::kNoSpace, "full");
@@ -300,10 +303,10 @@ class FullStore final : public PassingStore {
 
    private:
     std::unique_ptr<WriteFile> inner_;
-    std::uint64_t& left_;
+    std::atomic<std::uint64_t>& left_;
   };
 
-  std::uint64_t left_;
+  std::atomic<std::uint64_t> left_;
   bool says_so_;
 };
 
@@ -333,7 +336,7 @@ TEST(TorchDistForm, gives_megatron_a_common_state_and_cuts_by_the_rule) {
   TorchDistForm form({.rule = in_three, .writers = 3, .common = common});
   const CommitTarget target{.directory = "out", .step = {}, .replace = false};
   export_tensors(source, every_tensor_of(source.catalog()), form, target, {},
-                 {store, device, tasks, progress});
+                 {store, device, tasks, tasks, progress});
   Checkpoint out = Checkpoint::open(store, "out");
   EXPECT_TRUE(out.of_megatron());
   EXPECT_EQ(*out.common()->item.value, Value(common));

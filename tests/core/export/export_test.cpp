@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
@@ -53,7 +54,7 @@ class Export : public test::StoreTest {
     CommitTarget target{"out"};
     target.replace = false;
     return export_tensors(source, tensors, form, target, {},
-                          {store == nullptr ? store_ : *store, device_, tasks, progress_});
+                          {store == nullptr ? store_ : *store, device_, tasks, tasks_, progress_});
   }
 };
 
@@ -116,12 +117,12 @@ TEST_F(Export, a_checkpoint_that_is_replaced_meanwhile_is_stale) {
   ThreadTasks tasks(2);
   const CommitTarget target{.directory = "out", .step = {}, .replace = false};
   const auto tensors = all_of(source.catalog());
-  EXPECT_EQ(
-      contracts::code_of([&] {
-        SafetensorsForm form(1000);
-        export_tensors(source, tensors, form, target, {}, {store_, device_, tasks, replacing});
-      }),
-      Code::kStaleMetadata);
+  EXPECT_EQ(contracts::code_of([&] {
+              SafetensorsForm form(1000);
+              export_tensors(source, tensors, form, target, {},
+                             {store_, device_, tasks, tasks_, replacing});
+            }),
+            Code::kStaleMetadata);
   EXPECT_THAT(store_.list(""), ::testing::IsEmpty());
 }
 
@@ -193,6 +194,20 @@ TEST(Convert, rounds_half_to_even_and_keeps_what_has_no_number) {
             1.0F + std::ldexp(1.0F, -7));
   EXPECT_FALSE(can_convert(DType::kInt64, DType::kFloat32));
   EXPECT_TRUE(can_convert(DType::kInt64, DType::kInt64));
+}
+
+TEST(Convert, the_fast_way_to_bfloat16_and_back_is_that_of_all_types) {
+  for (std::uint32_t upper = 0; upper <= 0xffffU; ++upper) {
+    for (const std::uint32_t lower : {0x0000U, 0x0001U, 0x7fffU, 0x8000U, 0x8001U, 0xffffU}) {
+      const auto value = std::bit_cast<float>((upper << 16U) | lower);
+      const auto fast = converted<float, std::uint16_t>(DType::kFloat32, value, DType::kBFloat16);
+      const auto slow = converted<double, std::uint16_t>(DType::kFloat64, value, DType::kBFloat16);
+      ASSERT_EQ(fast, slow) << upper << " " << lower;
+    }
+    const auto bits = static_cast<std::uint16_t>(upper);
+    const auto wide = converted<std::uint16_t, float>(DType::kBFloat16, bits, DType::kFloat32);
+    ASSERT_EQ(std::bit_cast<std::uint32_t>(wide), upper << 16U);
+  }
 }
 
 }  // namespace
