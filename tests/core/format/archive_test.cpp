@@ -475,5 +475,23 @@ TEST(Crc32, of_pieces_in_any_order_is_that_of_the_whole) {
   EXPECT_EQ(ScatteredCrc32(0).value(), 0U);
 }
 
+TEST(Crc32, of_what_two_counted_is_that_of_the_whole) {
+  Bytes bytes(10'000);
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * 7 >> 3U);
+  const ByteSpan all(bytes);
+  for (const std::size_t cut : {0U, 1U, 4096U, 9999U, 10'000U}) {
+    EXPECT_EQ(crc32_joined(crc32_of(all.first(cut)), crc32_of(all.subspan(cut)), 10'000 - cut),
+              crc32_of(all));
+    ScatteredCrc32 first(bytes.size());
+    ScatteredCrc32 second(bytes.size());
+    for (std::size_t at = 0; at < bytes.size(); at += 500) {
+      (at / 500 % 3 == 0 ? first : second).add(at, all.subspan(at, 500));
+    }
+    first.add(second);
+    EXPECT_EQ(first.seen(), bytes.size());
+    EXPECT_EQ(first.value(), crc32_of(all));
+  }
+}
+
 }  // namespace
 }  // namespace reprise
