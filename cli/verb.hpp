@@ -43,6 +43,7 @@ std::unique_ptr<Verb> make_reshard();
 std::unique_ptr<Verb> make_export();
 std::unique_ptr<Verb> make_import();
 std::unique_ptr<Verb> make_maps();
+std::unique_ptr<Verb> make_which();
 std::unique_ptr<Verb> make_plan();
 std::unique_ptr<Verb> make_gate();
 std::unique_ptr<Verb> make_report();

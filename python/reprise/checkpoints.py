@@ -20,7 +20,7 @@ from typing import Any, Union
 from . import program
 from .errors import Error
 
-__all__ = ["Answer", "diff", "export", "import_", "inspect", "reshard", "verify"]
+__all__ = ["Answer", "diff", "export", "import_", "inspect", "reshard", "verify", "which"]
 
 Path = Union[str, "os.PathLike[str]"]
 
@@ -87,6 +87,14 @@ def export(source: Path, target: Path, **options: Any) -> Answer:
 def import_(source: Path, target: Path, **options: Any) -> Answer:
     """Writes the tensors as a ``torch_dist`` checkpoint, with the same proof. Throws Error if nothing was written."""
     return _answer("import", [source, target], options)
+
+
+def which(root: Path, **options: Any) -> Answer:
+    """Returns from which checkpoint of a directory each program would resume: ``answer["points"]``.
+
+    With ``for_="torchtitan"`` that of one program. Throws Error if no checkpoint there has a program's names.
+    """
+    return _answer("which", [root], options)
 
 
 def _answer(verb: str, paths: list[Path], options: dict[str, Any]) -> Answer:

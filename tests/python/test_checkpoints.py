@@ -82,6 +82,13 @@ class Checkpoints(Scratch):
         self.assertEqual((written.good, written["proved"]), (True, 4368))
         self.assertTrue(checkpoints.diff(self.folder / "out", self.folder / "back", quiet=True)["different"] == 0)
 
+    def test_which(self):
+        for step in (5, 20):
+            shutil.copytree(ROOT / "tests/data/torch_2.15.0/plain", self.folder / f"step-{step}")
+        found = checkpoints.which(self.folder, for_="torchtitan")
+        self.assertTrue(found.good)
+        self.assertEqual([point["path"] for point in found["points"]], [str(self.folder / "step-20")])
+
     def test_errors_have_their_place(self):
         for ask in (checkpoints.verify, checkpoints.inspect, lambda path: checkpoints.diff(path, HALVES),
                     lambda path: checkpoints.export(path, self.folder / "out")):

@@ -1,4 +1,4 @@
-#include "cli/plan_outcome.hpp"
+#include "cli/plan/plan_outcome.hpp"
 
 #include <algorithm>
 #include <numeric>

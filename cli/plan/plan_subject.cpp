@@ -1,4 +1,4 @@
-#include "cli/arguments/plan_subject.hpp"
+#include "cli/plan/plan_subject.hpp"
 
 #include <algorithm>
 #include <map>
