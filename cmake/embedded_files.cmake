@@ -21,4 +21,5 @@ reprise_embed(reprise_cli init_files trainers/plain train.py trainer.yaml)
 # What every page has within it.
 reprise_embed(reprise_reports_pages page_files reports/pages page.css page.js)
 # The rules that `reprise export --map` knows by name.
-reprise_embed(reprise_cli_arguments map_files maps gpt2.yaml llama.yaml mixtral.yaml)
+reprise_embed(reprise_cli_arguments map_files maps gpt2.yaml gpt2-import.yaml llama.yaml llama-import.yaml mixtral.yaml
+  mixtral-import.yaml)

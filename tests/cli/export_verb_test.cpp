@@ -454,6 +454,19 @@ TEST_F(Maps, layers_are_one_tensor_or_numbered_and_names_have_prefixes) {
   EXPECT_EQ(text_of(out_ + "/model.safetensors"), text_of(numbered + "/model.safetensors"));
 }
 
+TEST_F(Maps, what_was_exported_comes_back) {
+  ASSERT_EQ(run("llama", {"--set", "vocab=101"}).exit_code, 0);
+  const std::string back = directory_.path() + "/back";
+  const auto result = run_program(
+      {"import", out_, back, "--map", "llama-import", "--set", "padded_vocab=104", "--megatron"});
+  ASSERT_EQ(result.exit_code, 0) << result.all();
+  EXPECT_THAT(result.out, HasSubstr("values of the rules: groups 2, padded_vocab 104\n"));
+  EXPECT_FALSE(fs::exists(back + "/config.json"));
+  const auto same = run_program({"diff", "--keys", "weight$", kLlamaCkpt, back});
+  EXPECT_EQ(same.exit_code, 0) << same.all();
+  EXPECT_THAT(same.out, HasSubstr("same: 22,176 elements"));
+}
+
 TEST_F(Maps, what_has_no_elements_is_not_called_proved) {
   const auto result = run(
       file("rules: [{from: 'embedding.*', steps: [{narrow: {dim: 0, size: 0}}], to: empty}]\n"));
@@ -473,7 +486,8 @@ TEST_F(Maps, are_listed_and_printed) {
     EXPECT_EQ(run(file(printed.out)).exit_code, run(name).exit_code) << name;
   }
   EXPECT_THAT(run_program({"maps", "lama"}).err, HasSubstr("there is no map 'lama'"));
-  EXPECT_THAT(run("lama").err, HasSubstr("maps that come with the program: gpt2, llama, mixtral"));
+  EXPECT_THAT(run("lama").err,
+              HasSubstr("maps that come with the program: gpt2, gpt2-import, llama"));
 }
 
 }  // namespace

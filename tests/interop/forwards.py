@@ -32,6 +32,7 @@ import gloo_ranks
 from content import Different, Reprise
 from interop import print_versions, run_case
 
+TREE = pathlib.Path(__file__).resolve().parents[2]
 BOUND = 2e-5  # of the largest difference of two logits in float32; the largest logits are about 4
 TP2, PP2, EP2 = ({"tp": 1, "pp": 1, "ep": 1} | one for one in ({"tp": 2}, {"pp": 2}, {"ep": 2}))
 STACKED = {"chained_optim_avoid_prefix": True, "singleton_local_shards": False}
@@ -39,10 +40,15 @@ NUMBERED = STACKED | {"non_homogeneous_layers": True}
 SINGLE = STACKED | {"singleton_local_shards": True}  # also numbers experts, and stores both halves of a gated layer apart
 
 
+def on_ranks(layout, function, *arguments):
+    """Calls the function on the ranks of a layout, and returns what the last stage returns."""
+    ranks = layout["tp"] * layout["pp"] * layout["ep"]
+    return next(one for one in gloo_ranks.run(ranks, function, *arguments) if one is not None)
+
+
 def saved(folder, model, layout, metadata=STACKED, optimizer=False):
     """Saves a model of Megatron-Core. Returns its logits."""
-    ranks = layout["tp"] * layout["pp"] * layout["ep"]
-    return next(one for one in gloo_ranks.run(ranks, gpt_models.save, model, layout, metadata, folder, optimizer) if one is not None)
+    return on_ranks(layout, gpt_models.save, model, layout, metadata, folder, optimizer)
 
 
 class Transformers:
@@ -95,6 +101,24 @@ def agrees(rules, model, layout, metadata=STACKED, optimizer=False, options=()):
     return check
 
 
+def returns(rules, model, layout, other, options=(), cut=()):
+    """What was exported and imported again is the same, and Megatron-Core computes the same from it, on the ranks of `other`."""
+    def check(programs, folder):
+        ours = saved(folder / "ckpt", model, layout)
+        must = programs.reprise.must
+        must("export", folder / "ckpt", folder / "out", "--map", rules, *cut, "-q")
+        told = json.loads(must("import", folder / "out", folder / "back", "--map", f"{rules}-import", "--megatron", *options, "--json"))
+        if told["unsaid"]:
+            raise Different(f"the configuration does not say {told['unsaid']}")
+        must("diff", "--keys", r"\.(weight|bias)$", folder / "ckpt", folder / "back")
+        theirs = on_ranks(other, gpt_models.loaded, model, other, folder / "back")
+        difference = (ours - theirs).abs().max().item()
+        if not difference <= BOUND:
+            raise Different(f"logits differ by {difference:.3g}")
+        return ours.numel(), f"the same tensors, largest difference of logits {difference:.1g}"
+    return check
+
+
 def differs(rules, model, layout, changes):
     """Each change of the rules' text, a pair (what stands there, what stands there then), makes a difference that is seen."""
     def check(programs, folder):
@@ -111,8 +135,20 @@ def differs(rules, model, layout, changes):
     return check
 
 
+def fixture(programs, folder):
+    """The README's line, with its checkpoint."""
+    source, rules = re.search(r"\$ reprise export (tests/data/\S+) \S+ --map (\w+)\n", (TREE / "README.md").read_text()).groups()
+    programs.reprise.must("export", TREE / source, folder / "out", "--map", rules)
+    ours = on_ranks(TP2, gpt_models.loaded, rules, TP2, next((TREE / source).glob("iter_*")))
+    difference = largest_difference(ours, programs.transformers.logits(folder / "out"))
+    if not difference <= BOUND:
+        raise Different(f"logits differ by {difference:.3g}")
+    return ours.numel(), f"largest difference {difference:.1g}"
+
+
 GROUPED = "blocks: <groups>, shares: [<queries_per_group>, 1, 1]"
 CASES = [
+    ("README", fixture),
     ("llama tp2", agrees("llama", "llama", TP2, optimizer=True)),
     ("llama pp2", agrees("llama", "llama_tied", PP2)),
     ("llama tp2, no groups, numbered layers", agrees("llama", "llama_no_groups", TP2, NUMBERED)),
@@ -123,6 +159,11 @@ CASES = [
     ("mixtral ep2, experts apart", agrees("mixtral", "mixtral", EP2, SINGLE)),
     ("gpt2 tp2", agrees("gpt2", "gpt2", TP2)),
     ("gpt2 pp2, exact GELU", agrees("gpt2", "gpt2_exact", PP2)),
+    ("llama tp2, back as pp2", returns("llama", "llama", TP2, PP2)),
+    ("llama tp2, back, vocabulary cut and padded", returns("llama", "llama", TP2, TP2, ("--set", "padded_vocab=104"), ("--set", f"vocab={gpt_models.VOCAB}"))),
+    ("llama pp2, back as tp2, tied", returns("llama", "llama_tied", PP2, TP2)),
+    ("mixtral ep2, back as tp2", returns("mixtral", "mixtral", EP2, TP2, ("--set", "mlp_norm=decoder.layers.mlp.linear_fc1.layer_norm_weight"))),
+    ("gpt2 tp2, back as pp2", returns("gpt2", "gpt2", TP2, PP2)),
     ("llama, wrong rules", differs("llama", "llama", TP2, [
         (GROUPED, "shares: [<heads>, <groups>, <groups>]"),  # all queries, then all keys, then all values
         ("{1}.mlp.gate_proj.weight\n      - model.layers.{1}.mlp.up_proj.weight", "{1}.mlp.up_proj.weight\n      - model.layers.{1}.mlp.gate_proj.weight"),
