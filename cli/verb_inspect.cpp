@@ -91,7 +91,8 @@ class InspectVerb final : public Verb {
   void declare(Options& options) override {
     options
         .positional(path_, "CKPT",
-                    "directory with .metadata, a root with a tracker, or safetensors")
+                    "directory with .metadata, a root with a tracker, safetensors,\n"
+                    "or a file of torch.save")
         .texts(keys_, "--keys", "REGEX", "show only keys that match")
         .texts(ignored_, "--ignore", "REGEX", "skip keys that match")
         .flag(chunks_, "--chunks", "list every chunk with file, offset and length")

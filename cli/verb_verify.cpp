@@ -28,6 +28,9 @@ std::string_view reservation(const VerifyReport& report) {
     return "; safetensors has no checksums: all bytes were read, but changed values can't be "
            "detected";
   }
+  if (report.location->form == StoredForm::kTorchSave) {
+    return report.files > 1 ? "; files from another save could not be detected" : "";
+  }
   if (report.partial_manifest) {
     return "; integrity.json does not list every file, so files from another save could not be "
            "detected";
@@ -117,7 +120,8 @@ class VerifyVerb final : public Verb {
   void declare(Options& options) override {
     options
         .positional(paths_, "CKPT",
-                    "directory with .metadata, a root with a tracker, or safetensors")
+                    "directory with .metadata, a root with a tracker, safetensors,\n"
+                    "or a file of torch.save")
         .flag(skip_payload_, "--no-payload", "don't read payload files")
         .flag(strict_, "--strict",
               "warnings are errors (exit 1), except signs that files are from several saves")

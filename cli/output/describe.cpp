@@ -118,6 +118,9 @@ std::string describe_kind(Checkpoint& checkpoint) {
   if (checkpoint.metadata().form == StoredForm::kSafetensorsPieces) {
     return "safetensors with pieces of tensors, as torch writes them";
   }
+  if (checkpoint.metadata().form == StoredForm::kTorchSave) {
+    return checkpoint.location().file.empty() ? "files of torch.save" : "a file of torch.save";
+  }
   if (checkpoint.has_backend_file()) return "Megatron torch_dist";
   const bool common =
       there(checkpoint, kCommonFile) || checkpoint.catalog().object(kCommonObjectKey) != nullptr;

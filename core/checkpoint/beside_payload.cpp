@@ -14,6 +14,8 @@ namespace reprise {
 namespace {
 
 constexpr int kDepthMax = 64;
+/// How the name of an index ends, of safetensors or of files of torch.save.
+constexpr std::string_view kIndexEnd = ".index.json";
 
 class Finder {
  public:
@@ -22,9 +24,9 @@ class Finder {
         root_(checkpoint.location().directory),
         payload_(checkpoint.catalog().files.begin(), checkpoint.catalog().files.end()),
         of_all_ranks_(checkpoint.metadata().ranks.empty()),
-        safetensors_(checkpoint.location().safetensors),
-        alone_(safetensors_ && !checkpoint.location().file.empty() &&
-               !checkpoint.location().file.ends_with(kSafetensorsIndexEnd)),
+        form_(checkpoint.location().form),
+        alone_(!checkpoint.location().file.empty() &&
+               !checkpoint.location().file.ends_with(kIndexEnd)),
         manifest_(has_manifest(checkpoint)) {}
 
   BesidePayload find() {
@@ -41,7 +43,7 @@ class Finder {
     for (const Entry& entry : store_.list(path_of(directory))) {
       const std::string name = join_path(directory, entry.name);
       if (payload_.contains(name) || (depth == 0 && belongs_to_checkpoint(entry))) continue;
-      if (safetensors_ && !entry.directory && name.ends_with(kSafetensorsEnd)) {
+      if (form_ != StoredForm::kTorchDist && !entry.directory && name.ends_with(kSafetensorsEnd)) {
         found_.left_out.push_back(name + " (safetensors of another checkpoint)");
         continue;
       }
@@ -86,7 +88,7 @@ class Finder {
     if (of_all_ranks_ && rank_of_metadata(name)) {
       found_.left_out.push_back(name + " (of an earlier save)");
     }
-    if (safetensors_) return name.ends_with(kSafetensorsIndexEnd);
+    if (form_ != StoredForm::kTorchDist) return name.ends_with(kIndexEnd);
     if (is_small_file(entry)) return true;
     const bool stale = name.ends_with(".distcp");
     const bool unfinished = name.ends_with(".metadata.tmp");
@@ -100,8 +102,8 @@ class Finder {
   std::string root_;
   std::set<std::string> payload_;
   bool of_all_ranks_;  ///< true if one `.metadata` describes the files of all ranks
-  bool safetensors_;
-  bool alone_;  ///< true if one safetensors file was named: nothing belongs to it
+  StoredForm form_;
+  bool alone_;  ///< true if one file was named: nothing belongs to it
   bool manifest_;
   BesidePayload found_;
 };
@@ -146,7 +148,7 @@ void require_readable_manifest(const Checkpoint& checkpoint) {
 }
 
 bool has_own_common_file(Checkpoint& checkpoint) {
-  if (checkpoint.location().safetensors) return false;
+  if (!checkpoint.location().torch_dist()) return false;
   const auto path = join_path(checkpoint.location().directory, std::string(kCommonFile));
   if (!checkpoint.store().stat(path) || checkpoint.of_megatron()) return false;
   const auto common = checkpoint.common();

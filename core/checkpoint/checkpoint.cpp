@@ -10,6 +10,7 @@
 #include "core/format/backend_info.hpp"
 #include "core/format/bytes_item.hpp"
 #include "core/format/common_state.hpp"
+#include "core/format/zip/crc32.hpp"
 #include "core/geometry/folded_shape.hpp"
 #include "core/ports/store_path.hpp"
 #include "core/ports/whole_file.hpp"
@@ -18,6 +19,8 @@ namespace reprise {
 namespace {
 
 constexpr std::size_t kOpenFilesMax = 64;
+/// Number of bytes read at a time to check a record.
+constexpr std::uint64_t kRecordStep = std::uint64_t{1} << 20U;
 constexpr std::uint64_t kSmallFileMax = std::uint64_t{64} << 20U;
 /// Limit on the size of one `.metadata`, or of all `__<rank>.metadata` together. A 10,000-rank job
 /// writes 200 MB.
@@ -64,6 +67,27 @@ class HalfReadFile final : public ReadFile {
   FileIndex index_;
   const BytesAtHand& at_hand_;
 };
+
+/// The items that Metadata::made has.
+class MadeFile final : public ReadFile {
+ public:
+  explicit MadeFile(std::shared_ptr<const MadeItems> items) : items_(std::move(items)) {}
+
+  std::uint64_t size() const override { return items_->size(); }
+  void read_at(std::uint64_t offset, MutableByteSpan out) override { items_->read_at(offset, out); }
+
+ private:
+  std::shared_ptr<const MadeItems> items_;
+};
+
+/// Counts the records that have no elements of tensors.
+void count_small_records(Archive& archive, ChecksumTally& checksums) {
+  for (const Record& record : archive.records()) {
+    if (record.size == 0 || record.name.starts_with("data/")) continue;
+    checksums.add(archive.source().place_at(0).file, record, archive.checksum_matches(record),
+                  [&] { return archive.source().place_at(archive.content_range(record).offset); });
+  }
+}
 
 /// Refuses objects that are valid but too large to hold in memory at once.
 void require_small(std::uint64_t bytes, const ErrorPlace& place) {
@@ -125,8 +149,8 @@ Checkpoint Checkpoint::open_at(Store& store, Location location) {
 
 Checkpoint Checkpoint::open_any(Store& store, const std::string& path) {
   Location location = locate(store, path, {}, Formats::kAll);
-  if (location.safetensors) {
-    OpenedSafetensors opened = open_safetensors(store, location);
+  if (!location.torch_dist()) {
+    OpenedFiles opened = open_files(store, location);
     return {store, std::move(location),
             std::make_shared<const Metadata>(std::move(opened.metadata)), opened.hash};
   }
@@ -171,7 +195,12 @@ const Checkpoint::OpenFile& Checkpoint::opened(FileIndex index) {
     return open_.back();
   }
   if (open_.size() == kOpenFilesMax) open_.erase(open_.begin());
-  const std::shared_ptr<ReadFile> plain = open_noted(path_of(index));
+  std::shared_ptr<ReadFile> plain;
+  if (index == metadata_->made_file) {
+    plain = std::make_shared<MadeFile>(metadata_->made);
+  } else {
+    plain = open_noted(path_of(index));
+  }
   std::shared_ptr<ReadFile> file = plain;
   if (at_hand_ != nullptr) file = std::make_shared<HalfReadFile>(plain, index, *at_hand_);
   open_.push_back({index, plain, std::move(file)});
@@ -210,6 +239,15 @@ TensorItem Checkpoint::tensor_item(const StoredTensor& tensor, const StoredChunk
             .folded = tensor.folded,
             .data_bytes = chunk.range.size};
   }
+  if (chunk.form == ItemForm::kView) {
+    return {.dtype = tensor.dtype,
+            .size = chunk.box.extent,
+            .strides = chunk.view->strides,
+            .folded = tensor.folded,
+            .data_bytes = chunk.range.size,
+            .byteswap = chunk.view->byteswap,
+            .flips = chunk.view->flips};
+  }
   Archive archive(*source);
   return tensor_item(tensor, chunk, archive);
 }
@@ -231,6 +269,31 @@ TensorItem Checkpoint::tensor_item(const StoredTensor& tensor, const StoredChunk
         0);
   }
   return item;
+}
+
+void Checkpoint::check_record(const StoredTensor& tensor, const StoredChunk& chunk,
+                              ChecksumTally& checksums) {
+  const SharedRecord& record = *chunk.view->record;
+  if (record.checked || record.range.size == 0) return;
+  const auto source = slice(tensor.key, chunk.file, record.range);
+  Crc32 crc;
+  Bytes block(static_cast<std::size_t>(std::min(record.range.size, kRecordStep)));
+  for (std::uint64_t at = 0; at < record.range.size; at += block.size()) {
+    block.resize(static_cast<std::size_t>(std::min(record.range.size - at, kRecordStep)));
+    source->read_at(at, block);
+    crc.update(block);
+  }
+  const bool matches = crc.value() == record.crc;
+  checksums.add(display(chunk.file),
+                {.name = record.name, .size = record.range.size, .crc = record.crc}, matches,
+                [&] { return source->place_at(0); });
+  if (matches) record.checked = true;
+  if (record.crc == 0 && checksums.has_elements_only(display(chunk.file))) {
+    const auto whole = slice(tensor.key, chunk.file, {0, file(chunk.file).size()});
+    Archive archive(*whole, ArchiveOf::kFile);
+    count_small_records(archive, checksums);
+  }
+  checksums.require_no_damage();
 }
 
 Bytes Checkpoint::object_bytes(const StoredObject& object) {
@@ -261,7 +324,7 @@ bool Checkpoint::metadata_is_of_megatron() const {
 }
 
 bool Checkpoint::has_backend_file() const {
-  if (location_.safetensors) return false;
+  if (!location_.torch_dist()) return false;
   const auto bytes = small_file(kBackendFile);
   if (!bytes) return false;
   switch (backend_file_of(*bytes)) {
@@ -279,7 +342,7 @@ bool Checkpoint::has_backend_file() const {
 bool Checkpoint::of_megatron() const { return metadata_is_of_megatron() || has_backend_file(); }
 
 std::optional<Checkpoint::Common> Checkpoint::common_file(ChecksumTally* checksums) {
-  if (location_.safetensors) return std::nullopt;
+  if (!location_.torch_dist()) return std::nullopt;
   const std::string path = join_path(location_.directory, std::string(kCommonFile));
   const auto found = store_->stat(path);
   if (!found) return std::nullopt;
@@ -342,7 +405,7 @@ bool Checkpoint::files_are_in_place() const {
 bool Checkpoint::metadata_is_in_place() const {
   if (!files_) return true;
   try {
-    if (location_.safetensors) return open_safetensors(*store_, location_).hash == *files_;
+    if (!location_.torch_dist()) return open_files(*store_, location_).hash == *files_;
     return hash_of(read_metadata_files(*store_, location_.directory)) == *files_;
   } catch (const Error& error) {
     if (error.code() == Code::kNotFound) return false;  // the metadata is being replaced right now

@@ -50,8 +50,8 @@ class Checkpoint {
  public:
   /// Opens the checkpoint at `path`: calls locate, read_metadata_files and read_metadata.
   static Checkpoint open(Store& store, const std::string& path, const StepNames& names = {});
-  /// The same for every format that is read: also safetensors, and torch_dist checkpoints whose
-  /// tensors torch wrote as safetensors.
+  /// The same for every format that is read: also safetensors, files of torch.save, and torch_dist
+  /// checkpoints whose tensors torch wrote as safetensors.
   static Checkpoint open_any(Store& store, const std::string& path);
   Checkpoint(Store& store, Location location, Metadata metadata);
   /// `files` is the result of hash_of() for the metadata files. Without it, nothing checks whether
@@ -100,6 +100,10 @@ class Checkpoint {
   /// Like the other tensor_item(), but for a chunk whose archive is already open.
   static TensorItem tensor_item(const StoredTensor& tensor, const StoredChunk& chunk,
                                 Archive& archive);
+  /// Compares the record in which the chunk's view lies (ItemForm::kView) with its checksum, and
+  /// counts it, unless that was done before for this metadata. Throws like
+  /// ChecksumTally::require_no_damage().
+  void check_record(const StoredTensor& tensor, const StoredChunk& chunk, ChecksumTally& checksums);
   Bytes object_bytes(const StoredObject& object);
 
   /// True if the checkpoint was written by Megatron-Core, or by Reprise in Megatron-Core's format.

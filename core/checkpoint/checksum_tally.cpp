@@ -105,6 +105,12 @@ std::uint64_t ChecksumTally::mismatches() const {
   return sum;
 }
 
+bool ChecksumTally::has_elements_only(const std::string& file) const {
+  const auto found = files_.find(file);
+  return found != files_.end() &&
+         found->second.counts.all.records == found->second.counts.elements.records;
+}
+
 bool ChecksumTally::Counts::may_be_switched_off() const {
   if (all.unset == all.records) return true;
   return elements.unset == elements.records && elements.mismatches == all.mismatches;

@@ -58,6 +58,9 @@ class ChecksumTally {
   std::map<std::string, Counts> counts() const;
   std::uint64_t records() const;
   std::uint64_t mismatches() const;
+  /// True if no records of the file were counted but those with elements, which alone don't show if
+  /// its checksums are switched off.
+  bool has_elements_only(const std::string& file) const;
   /// Throws an Error for the first mismatch in the files that `in` accepts, if there is one.
   void require_matches(const std::function<bool(const std::string& file)>& in) const;
   /// Throws an Error for the first mismatch. Ignores files for which may_be_switched_off() is true

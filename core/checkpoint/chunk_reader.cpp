@@ -325,6 +325,9 @@ void ChunkReader::read_parsed(const StoredTensor& tensor, const StoredChunk& chu
     checksums_->add(*slice, tensor.key);
     checksums_->require_no_damage();
   }
+  if (checksums_ != nullptr && chunk.form == ItemForm::kView) {
+    checkpoint_.check_record(tensor, chunk, *checksums_);
+  }
   const TensorItem item = checkpoint_.tensor_item(tensor, chunk);
   bytes_read_ += read_regions(checkpoint_, tensor, chunk, item, targets, ring_);
 }

@@ -45,6 +45,9 @@ std::string words_of(const Overlap& overlap) {
 
 void require_apart(const Checkpoint& checkpoint) {
   checkpoint.require_sound();
+  // Tensors of a file of torch.save may share memory; the reader of the file bounds what that
+  // costs.
+  if (checkpoint.metadata().form == StoredForm::kTorchSave) return;
   const auto items = items_by_place(checkpoint.catalog());
   for (auto begin = items.begin(); begin != items.end() && begin->file != kNoFile;) {
     const auto end = std::find_if(

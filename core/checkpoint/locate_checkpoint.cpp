@@ -133,9 +133,16 @@ Location locate_file(Store& store, const std::string& path, Formats formats) {
   const std::string name = path.substr(path.rfind('/') + 1);
   const auto parent = path.substr(0, path.size() - name.size());
   Location alone{
-      .directory = parent_path(path), .step = {}, .tracker = {}, .safetensors = true, .file = name};
-  const bool named = name.ends_with(kSafetensorsEnd) || name.ends_with(kSafetensorsIndexEnd);
-  if (formats == Formats::kAll && named) return alone;
+      .directory = parent_path(path), .step = {}, .tracker = {}, .form = {}, .file = name};
+  const auto in = [&alone](StoredForm form) {
+    alone.form = form;
+    return alone;
+  };
+  if (formats == Formats::kAll) {
+    const bool named = name.ends_with(kSafetensorsEnd) || name.ends_with(kSafetensorsIndexEnd);
+    if (named) return in(StoredForm::kSafetensors);
+    if (name.ends_with(kTorchSaveIndexEnd)) return in(StoredForm::kTorchSave);
+  }
   if (is_part_of_checkpoint(name)) {
     throw Error(Code::kNotFound,
                 "a checkpoint is a directory, but this is a file in one; name the directory: " +
@@ -145,11 +152,16 @@ Location locate_file(Store& store, const std::string& path, Formats formats) {
   const auto file = store.open(path);
   Bytes first(static_cast<std::size_t>(std::min<std::uint64_t>(file->size(), kForeignFileBytes)));
   file->read_at(0, first);
-  if (formats == Formats::kAll && is_safetensors_file(first)) return alone;
+  if (formats == Formats::kAll && is_safetensors_file(first)) return in(StoredForm::kSafetensors);
   std::vector<std::string> beside;
   for (const Entry& entry : entries_of(store, parent)) beside.push_back(entry.name);
   if (const auto foreign = foreign_file_of(name, first, beside)) {
+    if (formats == Formats::kAll && foreign->readable) return in(StoredForm::kTorchSave);
     throw Error(Code::kUnsupported, foreign->message(), place);
+  }
+  // A file of this name that is no archive is damaged.
+  if (formats == Formats::kAll && (name.ends_with(".pt") || name.ends_with(".pth"))) {
+    return in(StoredForm::kTorchSave);
   }
   throw Error(Code::kNotFound, "a checkpoint is a directory, but this is a file", place);
 }
@@ -312,7 +324,16 @@ Location locate(Store& store, const std::string& path, const StepNames& names, F
                 {.file = store.display(path)});
   }
   if (formats == Formats::kAll && holds_safetensors(store, path)) {
-    return {.directory = path, .step = step_in_name(path), .tracker = {}, .safetensors = true};
+    return {.directory = path,
+            .step = step_in_name(path),
+            .tracker = {},
+            .form = StoredForm::kSafetensors};
+  }
+  if (formats == Formats::kAll && holds_torch_save(store, path)) {
+    return {.directory = path,
+            .step = step_in_name(path),
+            .tracker = {},
+            .form = StoredForm::kTorchSave};
   }
   fail_without_checkpoint(store, path, formats);
 }

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/format/metadata.hpp"
 #include "core/format/step_names.hpp"
 #include "reprise/store.hpp"
 #include "reprise/types.hpp"
@@ -16,9 +17,10 @@ struct Location {
   std::string directory;               ///< directory of the files, within the store
   std::optional<Step> step;            ///< from the name of the directory or the tracker
   std::optional<std::string> tracker;  ///< path of the tracker that was followed
-  bool safetensors = false;            ///< true if there is no `.metadata`
-  std::string file = {};               ///< the one file or index in the directory that was named
+  StoredForm form = StoredForm::kTorchDist;
+  std::string file = {};  ///< the one file or index in the directory that was named
 
+  bool torch_dist() const { return form == StoredForm::kTorchDist; }
   /// Returns the path by which locate() finds this again.
   std::string path() const;
 };
@@ -32,8 +34,9 @@ enum class Formats : std::uint8_t { kTorchDist, kAll };
 /// throws NOT_FOUND, INCOMPLETE_SELECTED (payload without metadata), TRACKER_DANGLING (the tracker
 /// names a missing directory) or UNSUPPORTED (another program's checkpoint, named in the message).
 /// If `names` are such that have no tracker, a root is a directory with iterations, and the newest
-/// committed one is returned. With Formats::kAll, `path` may also be a safetensors file, an index
-/// of such files, or a directory that has some and neither `.metadata`, tracker nor payload.
+/// committed one is returned. With Formats::kAll, `path` may also be a file of safetensors or of
+/// torch.save, an index of such files, or a directory that has some and neither `.metadata`,
+/// tracker nor payload.
 Location locate(Store& store, const std::string& path, const StepNames& names = {},
                 Formats formats = Formats::kTorchDist);
 /// True if no checkpoint was ever committed at `path`: it does not exist, or contains neither a

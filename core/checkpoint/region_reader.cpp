@@ -240,7 +240,9 @@ class AtomReader {
     Block block{.extents = Dims::filled(extents.size(), 1)};
     for (std::size_t i = 0; i < order.size; ++i) {
       const std::size_t d = order.dims[i];
-      std::int64_t count = std::min(extents[d], (room - block.span) / strides[d] + 1);
+      std::int64_t count = extents[d];
+      // Along an expanded dimension, all elements are the same ones.
+      if (strides[d] > 0) count = std::min(count, (room - block.span) / strides[d] + 1);
       // Each further step along dimension d lengthens the span by strides[d] elements, of which
       // block.elements are wanted. At most a twentieth as many elements as are wanted should be
       // unwanted; `loss` is 20 times the number of unwanted elements beyond this limit.

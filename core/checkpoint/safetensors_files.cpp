@@ -16,6 +16,7 @@
 #include "core/checkpoint/copied_file.hpp"
 #include "core/checkpoint/finding.hpp"
 #include "core/format/safetensors_tables.hpp"
+#include "core/format/torch_save.hpp"
 #include "core/format/zip/archive.hpp"
 #include "core/ports/store_path.hpp"
 #include "core/ports/whole_file.hpp"
@@ -25,18 +26,35 @@ namespace {
 
 constexpr std::uint64_t kIndexBytesMax = std::uint64_t{64} << 20U;
 
+/// How files are named that belong together.
+struct Naming {
+  std::string_view end;
+  std::string_view index_end;
+  std::string_view model_index;
+  std::string_view model;
+  std::string_view adapter;
+  std::string_view called;
+};
+constexpr Naming kOfSafetensors = {kSafetensorsEnd,   kSafetensorsIndexEnd, kSafetensorsModelIndex,
+                                   kSafetensorsModel, kAdapterFile,         "safetensors files"};
+constexpr Naming kOfTorchSave = {kTorchSaveEnd,   kTorchSaveIndexEnd,  kTorchSaveModelIndex,
+                                 kTorchSaveModel, "adapter_model.bin", "files of torch.save"};
+
+/// Begins the name of the file that seems to have the values of a file of torch.save.
+constexpr std::string_view kValuesOf = "values within ";
+
 /// Names in a directory, sorted.
 struct Names {
   std::vector<std::string> files;
   std::vector<std::string> indexes;
 };
 
-Names names_in(Store& store, const std::string& directory) {
+Names names_in(Store& store, const std::string& directory, const Naming& naming) {
   Names names;
   for (const Entry& entry : store.list(directory)) {
     if (entry.directory) continue;
-    if (entry.name.ends_with(kSafetensorsEnd)) names.files.push_back(entry.name);
-    if (entry.name.ends_with(kSafetensorsIndexEnd)) names.indexes.push_back(entry.name);
+    if (entry.name.ends_with(naming.end)) names.files.push_back(entry.name);
+    if (entry.name.ends_with(naming.index_end)) names.indexes.push_back(entry.name);
   }
   return names;
 }
@@ -56,9 +74,14 @@ SafetensorsHeader read_header(ItemSource& source, Hasher* hash) {
 
 class SetReader {
  public:
-  SetReader(Store& store, const Location& location) : store_(store), location_(location) {}
+  SetReader(Store& store, const Location& location)
+      : store_(store),
+        location_(location),
+        naming_(location.form == StoredForm::kTorchSave ? kOfTorchSave : kOfSafetensors) {
+    set_.form = location.form;
+  }
 
-  OpenedSafetensors read() {
+  OpenedFiles read() {
     choose();
     for (const std::string& name : chosen_) read_file(name);
     const bool any = std::ranges::any_of(
@@ -66,6 +89,7 @@ class SetReader {
     if (!any && failure_) std::rethrow_exception(failure_);
     Metadata metadata = tables_of(set_);
     metadata.findings.insert(metadata.findings.begin(), findings_.begin(), findings_.end());
+    if (set_.form == StoredForm::kTorchSave) add_values(metadata);
     return {std::move(metadata), hash_.digest()};
   }
 
@@ -75,13 +99,13 @@ class SetReader {
   }
 
   void choose() {
-    const bool index_named = location_.file.ends_with(kSafetensorsIndexEnd);
+    const bool index_named = location_.file.ends_with(naming_.index_end);
     if (!location_.file.empty() && !index_named) {
       chosen_ = {location_.file};
       set_.alone = true;
-      return;
+      return note_number();
     }
-    const Names names = names_in(store_, location_.directory);
+    const Names names = names_in(store_, location_.directory, naming_);
     const auto index = index_named ? std::optional(location_.file) : index_among(names.indexes);
     if (index) {
       read_index(*index);
@@ -91,14 +115,29 @@ class SetReader {
     tell_others(names.files);
   }
 
+  /// A file such as model_3.pt may be that of epoch 3, or rank 3's part.
+  void note_number() {
+    const std::string stem = location_.file.substr(0, location_.file.rfind('.'));
+    const auto digits =
+        stem.size() - std::min(stem.size(), stem.find_last_not_of("0123456789") + 1);
+    if (set_.form != StoredForm::kTorchSave || digits == 0 || digits == stem.size() ||
+        stem[stem.size() - digits - 1] != '_') {
+      return;
+    }
+    findings_.push_back({Severity::kNote, Code::kNotRequested,
+                         "if the number in its name is a rank's, this is one rank's part, and "
+                         "nothing in it says so",
+                         "", store_.display(path_of(location_.file))});
+  }
+
   std::optional<std::string> index_among(const std::vector<std::string>& indexes) const {
     if (indexes.empty()) return std::nullopt;
-    if (std::ranges::find(indexes, kSafetensorsModelIndex) != indexes.end())
-      return std::string(kSafetensorsModelIndex);
+    if (std::ranges::find(indexes, naming_.model_index) != indexes.end())
+      return std::string(naming_.model_index);
     if (indexes.size() == 1) return indexes.front();
     throw Error(Code::kNotFound,
-                "there are several indexes of safetensors files: " + join_first(indexes) +
-                    "; name one of them",
+                "there are several indexes of " + std::string(naming_.called) + ": " +
+                    join_first(indexes) + "; name one of them",
                 {.file = store_.display(location_.directory)});
   }
 
@@ -128,14 +167,18 @@ class SetReader {
   }
 
   void choose_among(const std::vector<std::string>& files) {
-    for (const std::string_view only : {kSafetensorsModel, kAdapterFile}) {
+    for (const std::string_view only : {naming_.model, naming_.adapter}) {
       if (std::ranges::find(files, only) == files.end()) continue;
       chosen_ = {std::string(only)};
       return;
     }
-    std::ranges::copy_if(files, std::back_inserter(chosen_),
-                         [](const auto& name) { return piece_number_of(name).has_value(); });
-    if (chosen_.empty()) chosen_ = files;
+    // Other files of torch.save have names like those of a model's: its optimizer's, its random
+    // states'.
+    const bool shards_alone = set_.form == StoredForm::kTorchSave;
+    std::ranges::copy_if(files, std::back_inserter(chosen_), [&](const auto& name) {
+      return shards_alone ? is_shard_of_model(name) : piece_number_of(name).has_value();
+    });
+    if (chosen_.empty() && !shards_alone) chosen_ = files;
   }
 
   /// Tells of files that are not read, so that nobody takes them for verified.
@@ -156,8 +199,8 @@ class SetReader {
     }
     if (!others.empty()) {
       findings_.push_back({Severity::kNote, Code::kNotRequested,
-                           "other safetensors files, which were not read; name one to read it: " +
-                               join_first(others),
+                           "other " + std::string(naming_.called) +
+                               ", which were not read; name one to read it: " + join_first(others),
                            "", directory});
     }
   }
@@ -169,10 +212,15 @@ class SetReader {
       WholeFile whole(store_, path_of(name));
       file.size = whole.size();
       hash_.number(file.size);
-      file.header = read_header(whole, &hash_);
-      const ErrorPlace place{.file = file.display, .offset = 0};
-      for (Finding& finding : check_safetensors_layout(*file.header, file.size, place)) {
-        findings_.push_back(std::move(finding));
+      if (set_.form == StoredForm::kTorchSave) {
+        file.header =
+            take(taken_in(file.display, file.size, [&] { return read_torch_save(whole); }));
+      } else {
+        file.header = read_header(whole, &hash_);
+        const ErrorPlace place{.file = file.display, .offset = 0};
+        for (Finding& finding : check_safetensors_layout(*file.header, file.size, place)) {
+          findings_.push_back(std::move(finding));
+        }
       }
     } catch (const Error& error) {
       if (!failure_) failure_ = std::current_exception();
@@ -181,8 +229,79 @@ class SetReader {
     set_.files.push_back(std::move(file));
   }
 
+  /// Takes in a file of torch.save, and returns its tensors as a header has them.
+  SafetensorsHeader take(TorchSaveFile file) {
+    hash_.number(file.hash);
+    std::ranges::move(file.findings, std::back_inserter(findings_));
+    SafetensorsHeader header;
+    for (TorchSaveFile::Tensor& tensor : file.tensors) {
+      paths_.push_back({tensor.key, std::move(tensor.path)});
+      header.entries.push_back({.key = std::move(tensor.key),
+                                .dtype = tensor.dtype,
+                                .shape = tensor.shape,
+                                .folded = std::move(tensor.folded),
+                                .range = tensor.range,
+                                .view = std::move(tensor.view)});
+    }
+    std::ranges::move(file.objects, std::back_inserter(values_));
+    return header;
+  }
+
+  /// Adds the values that are no tensors.
+  void add_values(Metadata& metadata) {
+    Catalog& catalog = metadata.catalog;
+    if (!values_.empty()) {
+      auto made = std::make_shared<MadeItems>();
+      metadata.made_file = static_cast<FileIndex>(catalog.files.size());
+      catalog.files.push_back(std::string(kValuesOf) + set_.files.front().name);
+      auto place = static_cast<std::uint32_t>(catalog.tensors.size());
+      for (PickledState::Object& value : values_) {
+        paths_.push_back({value.key, std::move(value.path)});
+        if (value.dropped_by_dcp) metadata.without_place.push_back(value.key);
+        catalog.objects.push_back({.key = std::move(value.key),
+                                   .file = metadata.made_file,
+                                   .range = made->add(std::move(value.pickle)),
+                                   .place = place++});
+      }
+      metadata.made = std::move(made);
+    }
+    std::ranges::stable_sort(catalog.objects, {}, &StoredObject::key);
+    std::ranges::sort(metadata.without_place);
+    refuse_twice(metadata);
+    metadata.planner_data = std::move(paths_);
+  }
+
+  /// Keys are unique in a file, but not in all shards.
+  void refuse_twice(Metadata& metadata) {
+    Catalog& catalog = metadata.catalog;
+    const auto is_twice = [&](const StoredObject& object) {
+      const auto same =
+          std::ranges::equal_range(catalog.objects, object.key, {}, &StoredObject::key);
+      return same.size() > 1 || catalog.tensor(object.key) != nullptr;
+    };
+    std::set<std::string> twice;
+    for (const StoredObject& object : catalog.objects) {
+      if (is_twice(object)) twice.insert(object.key);
+    }
+    if (twice.empty()) return;
+    std::erase_if(catalog.objects, [&](const auto& object) { return twice.contains(object.key); });
+    for (const std::string& key : twice) {
+      metadata.findings.push_back({Severity::kError, Code::kChunkOverlap,
+                                   "two files have a value of this name, which is not read", key,
+                                   store_.display(location_.directory)});
+    }
+  }
+
+  static bool is_shard_of_model(const std::string& name) {
+    const auto number = shard_number_of(name);
+    return number && number->series == "pytorch_model-";
+  }
+
   Store& store_;
   const Location& location_;
+  const Naming& naming_;
+  std::vector<PlannerEntry> paths_;
+  std::vector<PickledState::Object> values_;
   std::vector<std::string> chosen_;
   SafetensorsSet set_;
   Findings findings_;
@@ -289,16 +408,28 @@ class Within {
 bool holds_safetensors(Store& store, const std::string& directory) {
   const auto found = store.stat(directory);
   if (!directory.empty() && (!found || !found->directory)) return false;
-  const Names names = names_in(store, directory);
+  const Names names = names_in(store, directory, kOfSafetensors);
   return !names.files.empty() || !names.indexes.empty();
+}
+
+bool holds_torch_save(Store& store, const std::string& directory) {
+  const auto found = store.stat(directory);
+  if (!directory.empty() && (!found || !found->directory)) return false;
+  const Names names = names_in(store, directory, kOfTorchSave);
+  return !names.indexes.empty() || std::ranges::any_of(names.files, [](const std::string& name) {
+    const auto number = shard_number_of(name);
+    return name == kTorchSaveModel || name == kOfTorchSave.adapter ||
+           (number && number->series == "pytorch_model-");
+  });
 }
 
 bool is_adapter(const Checkpoint& checkpoint) {
   const auto& files = checkpoint.catalog().files;
-  return checkpoint.location().safetensors && files.size() == 1 && files.front() == kAdapterFile;
+  return checkpoint.location().form == StoredForm::kSafetensors && files.size() == 1 &&
+         files.front() == kAdapterFile;
 }
 
-OpenedSafetensors open_safetensors(Store& store, const Location& location) {
+OpenedFiles open_files(Store& store, const Location& location) {
   return SetReader(store, location).read();
 }
 

@@ -1,5 +1,6 @@
 #pragma once
-// Opens the safetensors files of a directory, which together are one checkpoint.
+// Opens files that together are one checkpoint without a `.metadata`: those of safetensors, or of
+// torch.save.
 
 #include <cstdint>
 #include <string>
@@ -18,16 +19,20 @@ inline constexpr std::string_view kAdapterFile = "adapter_model.safetensors";
 /// True if the directory itself has safetensors files, or an index of such. False if it is missing.
 bool holds_safetensors(Store& store, const std::string& directory);
 
-struct OpenedSafetensors {
+/// True if the directory itself has a model as transformers wrote it before safetensors:
+/// pytorch_model.bin, its shards or their index. False if it is missing.
+bool holds_torch_save(Store& store, const std::string& directory);
+
+struct OpenedFiles {
   Metadata metadata;
   std::uint64_t hash = 0;  ///< of the index, and of names, sizes and headers of the files
 };
 
 /// Reads the index and the headers of the files that belong together: those that the index names;
 /// without an index, model.safetensors; without that, torch's pieces, an adapter, or all files that
-/// there are. What can't be read, is missing or not read goes to Metadata::findings. Throws if
-/// nothing can be read.
-OpenedSafetensors open_safetensors(Store& store, const Location& location);
+/// there are. Of files of torch.save, the one that is named, pytorch_model.bin or its shards. What
+/// can't be read, is missing or not read goes to Metadata::findings. Throws if nothing can be read.
+OpenedFiles open_files(Store& store, const Location& location);
 
 class Checkpoint;
 

@@ -105,8 +105,14 @@ TensorReader::Opened& TensorReader::opened(std::uint32_t chunk) {
   auto& found = opened_[chunk];
   if (found) return *found;
   const StoredChunk& stored = tensor_.chunks[chunk];
-  if (stored.form == ItemForm::kElements) {  // there are no checksums
-    return found.emplace(Opened{resources_.checkpoint.tensor_item(tensor_, stored), std::nullopt});
+  if (stored.form != ItemForm::kArchive) {
+    Opened& opened =
+        found.emplace(Opened{resources_.checkpoint.tensor_item(tensor_, stored), std::nullopt});
+    if (stored.form == ItemForm::kView && resources_.checksums != nullptr) {
+      ChecksumTally& tally = judges_ ? *resources_.checksums : opened.around;
+      resources_.checkpoint.check_record(tensor_, stored, tally);
+    }
+    return opened;
   }
   const auto slice = resources_.checkpoint.slice(tensor_.key, stored.file, stored.range);
   Archive archive(*slice);

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
+#include "core/base/print.hpp"
 #include "core/checkpoint/extents.hpp"
 #include "core/diff/diff_beside.hpp"
 #include "core/diff/diff_objects.hpp"
@@ -111,7 +113,7 @@ void sort_out(const ChecksumTally& tally, const Checkpoint& checkpoint, const Di
 
 /// Adds a note about the files that an earlier save left. They are not compared.
 void note_stale_files(Checkpoint& checkpoint, DiffReport& report) {
-  if (checkpoint.location().safetensors) return;
+  if (!checkpoint.location().torch_dist()) return;
   for (Finding& finding : check_stale_files(checkpoint)) {
     finding.severity = Severity::kNote;
     finding.message += "; not compared";
@@ -123,7 +125,7 @@ void note_stale_files(Checkpoint& checkpoint, DiffReport& report) {
 /// config.json has no place in a checkpoint of a job, nor random states in a model.
 bool have_files_alike(const Checkpoint& left, const Checkpoint& right, DiffReport& report) {
   const auto alone = [](const Checkpoint& one) { return !one.location().file.empty(); };
-  const bool same_format = left.location().safetensors == right.location().safetensors;
+  const bool same_format = left.location().form == right.location().form;
   if (same_format && !alone(left) && !alone(right)) return true;
   report.notes.push_back({Severity::kNote, Code::kUnsupported,
                           same_format
@@ -131,6 +133,35 @@ bool have_files_alike(const Checkpoint& left, const Checkpoint& right, DiffRepor
                               : "files beside the tensors were not compared: A and B have "
                                 "different formats"});
   return false;
+}
+
+/// Keys of values for which DCP has no place, and which the other side lacks.
+std::vector<std::string> without_place(const Checkpoint& checkpoint, const Checkpoint& other) {
+  std::vector<std::string> keys;
+  if (checkpoint.location().form == other.location().form) return keys;
+  for (const std::string& key : checkpoint.metadata().without_place) {
+    if (other.catalog().object(key) == nullptr) keys.push_back(key);
+  }
+  return keys;
+}
+
+Checkpoint without(const Checkpoint& checkpoint, const std::vector<std::string>& keys) {
+  Metadata metadata = checkpoint.metadata();
+  std::erase_if(metadata.catalog.objects, [&](const StoredObject& object) {
+    return std::ranges::binary_search(keys, object.key);
+  });
+  std::erase_if(metadata.without_place,
+                [&](const std::string& key) { return std::ranges::binary_search(keys, key); });
+  return checkpoint.with(std::move(metadata));
+}
+
+void note_without_place(const Checkpoint& checkpoint, const std::vector<std::string>& keys,
+                        DiffReport& report) {
+  report.notes.push_back({Severity::kNote, Code::kUnsupported,
+                          "not compared, as the other format has no place for empty dicts and for "
+                          "attributes of dicts: " +
+                              join_first(keys),
+                          keys.front(), checkpoint.store().display(checkpoint.location().path())});
 }
 
 }  // namespace
@@ -144,6 +175,16 @@ DiffReport diff(Checkpoint& left, Checkpoint& right, Device& device, const DiffO
 
 DiffReport diff(Checkpoint& left, Checkpoint& right, Device& device, const DiffOptions& options,
                 Progress& progress, const DiffSeams& seams) {
+  for (const bool of_left : {true, false}) {
+    const Checkpoint& side = of_left ? left : right;
+    const auto keys = without_place(side, of_left ? right : left);
+    if (keys.empty()) continue;
+    Checkpoint less = without(side, keys);
+    DiffReport report =
+        diff(of_left ? less : left, of_left ? right : less, device, options, progress, seams);
+    note_without_place(side, keys, report);
+    return report;
+  }
   require_apart(left);
   require_apart(right);
   DiffReport report{.checksums = options.checksums};

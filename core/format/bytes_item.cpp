@@ -148,4 +148,11 @@ Bytes write_bytes_item(const Value& value, std::string_view prefix) {
   return out.take();
 }
 
+Bytes write_bytes_item_of(ByteSpan pickle) {
+  ArchiveWriter out("archive");
+  add_leading_records(out, pickle);
+  add_trailing_records(out, hash_of(pickle), Crc32().value());
+  return out.take();
+}
+
 }  // namespace reprise

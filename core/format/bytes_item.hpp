@@ -39,5 +39,7 @@ BytesItem read_bytes_item(ByteSpan bytes, const ErrorPlace& place = {});
 
 /// Returns the whole item as torch writes it: data.pkl, the tensors' storages, version.
 Bytes write_bytes_item(const Value& value, std::string_view prefix = "archive");
+/// Returns the item of a value without tensors, of which `pickle` is the data.pkl.
+Bytes write_bytes_item_of(ByteSpan pickle);
 
 }  // namespace reprise

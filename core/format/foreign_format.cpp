@@ -13,20 +13,22 @@
 namespace reprise {
 namespace {
 
-constexpr std::string_view kByTorch =
-    "make one of it: python -m torch.distributed.checkpoint.format_utils torch_to_dcp FILE DIR";
-// A file of torch.save does not say if it is whole, and torch_to_dcp takes any.
+constexpr std::string_view kBySavingAgain =
+    "write it again with any later torch, which makes an archive that is read: "
+    "torch.save(torch.load(FILE, map_location='cpu'), NEW)";
+// A file of torch.save does not say if it is whole.
 constexpr std::string_view kIfWhole =
-    "if FILE has the whole model, and not one rank's part of it, make one of it: python -m "
-    "torch.distributed.checkpoint.format_utils torch_to_dcp FILE DIR; parts are put together by "
-    "the program that wrote them, or by a job on as many ranks that loads them and saves with "
-    "torch.distributed.checkpoint.save";
+    "name the file to read it; if FILE has the whole model, and not one rank's part of it, make "
+    "one "
+    "of it: reprise reshard FILE OUT";
 // torch_checkpointing names its files ITEM_RANK.pt, and many scripts name them NAME_EPOCH.pt.
 constexpr std::string_view kIfNotByRank =
-    "if the number in the name of FILE is a rank's, it is one rank's part, and torch_to_dcp would "
-    "take it for the whole: load all of them with the program that wrote them, as "
-    "torch_checkpointing, and save with torch.distributed.checkpoint.save; if FILE has the whole "
-    "model: python -m torch.distributed.checkpoint.format_utils torch_to_dcp FILE DIR";
+    "name the file to read it; if the number in the name of FILE is a rank's, it is one rank's "
+    "part: "
+    "load all of them with the program that wrote them, as torch_checkpointing, and save with "
+    "torch.distributed.checkpoint.save; if FILE has the whole model, make one of it: reprise "
+    "reshard "
+    "FILE OUT";
 constexpr std::string_view kByItsJob =
     "each file is one rank's part, and torch_to_dcp would take a part for the whole: load them in "
     "a job on as many ranks, with the program that wrote them, and save with "
@@ -105,14 +107,13 @@ const std::vector<Format>& formats() {
        {"model.safetensors.index.json", "model.safetensors", "model-*-of-*.safetensors"}},
       {"safetensors files", kByReshard, {"*.safetensors"}},
       {"a Hugging Face checkpoint",
-       "load it with from_pretrained, and save its state_dict() with "
-       "torch.distributed.checkpoint.save",
+       kByReshard,
        {"pytorch_model.bin.index.json", "pytorch_model.bin", "pytorch_model-*-of-*.bin"}},
       {"an archive of NeMo", kByUnpacking, {"*.nemo"}},
       {"the context of a NeMo checkpoint, without its weights",
        "the weights should be in a directory 'weights' beside 'context', but they are not there",
        {"context/io.json", "context/model.yaml", "io.json"}},
-      {"checkpoint files of Lightning", kByTorch, {"*.ckpt"}},
+      {"checkpoint files of Lightning", kIfWhole, {"*.ckpt"}},
       {"files of single ranks",
        kByItsJob,
        {"*rank#.pt", "*rank#.pth", "*rank_#.pt", "*rank_#.pth", "*rank-#.pt", "*_local.pt"},
@@ -189,8 +190,7 @@ bool has_text(ByteSpan bytes, std::string_view what) {
 
 std::string ForeignFormat::message() const {
   return std::string(name) + (sign.empty() ? "" : " (" + sign + ")") +
-         ", and only torch_dist checkpoints are supported, which have a .metadata; " +
-         std::string(advice);
+         ", and not a torch_dist checkpoint, which has a .metadata; " + std::string(advice);
 }
 
 std::optional<ForeignFormat> foreign_format_of(std::span<const std::string> paths) {
@@ -249,11 +249,15 @@ std::optional<ForeignFormat> foreign_file_of(std::string_view name, ByteSpan fir
         return ForeignFormat{"one rank's part of a checkpoint", format.advice, {}};
       }
     }
+    if (legacy) {
+      return ForeignFormat{
+          "a file of torch.save before torch 1.6, which is no archive", kBySavingAgain, {}};
+    }
     if (name.ends_with(".ckpt")) {
-      return ForeignFormat{"a checkpoint file of Lightning", kByTorch, {}};
+      return ForeignFormat{"a checkpoint file of Lightning", kIfWhole, {}, true, true};
     }
     return ForeignFormat{
-        "a file of torch.save", fits(name, "*_#.pt") ? kIfNotByRank : kIfWhole, {}};
+        "a file of torch.save", fits(name, "*_#.pt") ? kIfNotByRank : kIfWhole, {}, true, true};
   }
   if (begins_with(first, "GGUF")) {
     return ForeignFormat{

@@ -19,6 +19,7 @@ struct ForeignFormat {
   /// True if only a checkpoint has such names. False for names that other files have, too, such as
   /// "vocabulary.pt".
   bool certain = true;
+  bool readable = false;  ///< true if it is a file of torch.save that may be whole
 
   /// Returns the text of an error.
   std::string message() const;
@@ -30,7 +31,7 @@ struct ForeignFormat {
 std::optional<ForeignFormat> foreign_format_of(std::span<const std::string> paths);
 
 /// Number of bytes at the start of a file that foreign_file_of() reads.
-inline constexpr std::size_t kForeignFileBytes = 64;
+inline constexpr std::size_t kForeignFileBytes = 512;
 /// Recognizes the format of a single file by its name and first bytes, and by the names of the
 /// files `beside` it. Returns nothing if the file has no known format.
 std::optional<ForeignFormat> foreign_file_of(std::string_view name, ByteSpan first,

@@ -1,12 +1,14 @@
 #pragma once
 // Reads and writes `.metadata`, the pickle in which a torch_dist checkpoint describes itself.
 
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "core/format/made_items.hpp"
 #include "core/state/catalog.hpp"
 #include "reprise/inspect.hpp"
 #include "reprise/state.hpp"
@@ -29,13 +31,14 @@ enum class StoredForm : std::uint8_t {
   kTorchDist,          ///< `.metadata` and payload files
   kSafetensors,        ///< one safetensors file, or shards
   kSafetensorsPieces,  ///< safetensors files with pieces of the same tensors, as torch writes them
+  kTorchSave,          ///< one file of torch.save, or shards
 };
 
 struct Metadata {
   Catalog catalog;
   StoredForm form = StoredForm::kTorchDist;
-  /// Problems of safetensors files that were found when they were opened, and notes. `verify` lists
-  /// them.
+  /// Problems of files without `.metadata` that were found when they were opened, and notes.
+  /// `verify` lists them.
   Findings findings = {};
   /// Ranks that each wrote their own metadata, ascending; empty if a single `.metadata` serves all
   /// ranks.
@@ -46,6 +49,13 @@ struct Metadata {
   std::string version;             ///< "1.0.0" or empty
   bool has_local_plans = false;    ///< the file had Megatron's all_local_plans (not kept)
   std::vector<std::string> notes;  ///< unusual but legal facts, which `verify` lists
+  /// The objects of a checkpoint that stores them in no items of their own, as if each were one in
+  /// the file `made_file` of the catalog, which is in no directory.
+  std::shared_ptr<const MadeItems> made = {};
+  FileIndex made_file = kNoFile;
+  /// Keys of objects that DCP has no place for, so that no other format has them: empty dicts, and
+  /// attributes of dicts.
+  std::vector<std::string> without_place = {};
   /// True to write the strides that the tensors' traits have. torch 2.15 writes and reads them;
   /// earlier torch fails on every file that has them. A reader never sets this.
   bool write_strides = false;

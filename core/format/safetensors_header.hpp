@@ -13,12 +13,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "core/base/bytes.hpp"
+#include "core/state/catalog.hpp"
 #include "reprise/inspect.hpp"
 #include "reprise/tensor.hpp"
 
@@ -37,6 +39,8 @@ struct SafetensorsEntry {
   Dims shape;
   FoldedExtents folded = {};  ///< of a tensor of more than kMaxNdim dimensions
   ByteRange range;            ///< its elements, counted from the first byte of the length
+  /// How the elements lie in the range; null if they are row-major, as in every safetensors file.
+  std::shared_ptr<const StoredView> view = {};
 };
 
 struct SafetensorsHeader {

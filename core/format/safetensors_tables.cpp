@@ -43,7 +43,7 @@ class Merger {
       : set_(set), files_(set.files), index_(set.index ? &*set.index : nullptr) {}
 
   Metadata merge() {
-    metadata_.form = StoredForm::kSafetensors;
+    metadata_.form = set_.form;
     for (FileIndex i = 0; i < files_.size(); ++i) {
       metadata_.catalog.files.push_back(files_[i].name);
       if (files_[i].header) add_file(i);
@@ -154,11 +154,12 @@ class Merger {
       StoredChunk chunk{.box = {one.offset, one.entry->shape},
                         .file = one.file,
                         .range = one.entry->range,
-                        .form = ItemForm::kElements};
+                        .form = one.entry->view ? ItemForm::kView : ItemForm::kElements,
+                        .view = one.entry->view};
       for (std::size_t d = 0; d < tensor.shape.size(); ++d) {
         tensor.shape[d] = std::max(tensor.shape[d], chunk.box.offset[d] + chunk.box.extent[d]);
       }
-      bytes_ += static_cast<double>(chunk.range.size);
+      count(chunk);
       tensor.chunks.push_back(chunk);
     }
     if (too_many_elements(tensor)) {
@@ -167,6 +168,15 @@ class Merger {
     }
     pieces_ = pieces_ || tensor.chunks.size() > 1;
     metadata_.catalog.tensors.push_back(std::move(tensor));
+  }
+
+  /// Counts the bytes that are stored. Tensors of one storage share them.
+  void count(const StoredChunk& chunk) {
+    if (!chunk.view) {
+      bytes_ += static_cast<double>(chunk.range.size);
+    } else if (counted_.insert(chunk.view->record.get()).second) {
+      bytes_ += static_cast<double>(chunk.view->record->range.size);
+    }
   }
 
   static bool too_many_elements(const StoredTensor& tensor) {
@@ -320,6 +330,7 @@ class Merger {
   Metadata metadata_;
   mutable bool pieces_ = false;  ///< true if a file has less than all of a tensor
   double bytes_ = 0;
+  std::set<const SharedRecord*> counted_;
 };
 
 }  // namespace
@@ -385,8 +396,10 @@ std::map<std::string, std::vector<std::uint64_t>> saved_offsets_of(const Safeten
 
 std::optional<ShardNumber> shard_number_of(const std::string& name) {
   constexpr std::string_view kOf = "-of-";
-  if (!name.ends_with(kSafetensorsEnd)) return std::nullopt;
-  const std::string stem = name.substr(0, name.size() - kSafetensorsEnd.size());
+  const bool safetensors = name.ends_with(kSafetensorsEnd);
+  if (!safetensors && !name.ends_with(kTorchSaveEnd)) return std::nullopt;
+  const std::string_view end = safetensors ? kSafetensorsEnd : kTorchSaveEnd;
+  const std::string stem = name.substr(0, name.size() - end.size());
   const auto of = stem.rfind(kOf);
   if (of == std::string::npos || of == 0) return std::nullopt;
   const auto dash = stem.find_last_not_of("0123456789", of - 1);

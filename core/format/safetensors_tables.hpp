@@ -1,6 +1,7 @@
 #pragma once
 // Makes a catalog of safetensors files: of one, of shards with or without an index, or of the
-// pieces that torch's HuggingFaceStorageWriter writes, one file for each rank.
+// pieces that torch's HuggingFaceStorageWriter writes, one file for each rank. Files of torch.save,
+// which have the same kind of index, come in as if they had such headers.
 
 #include <cstdint>
 #include <map>
@@ -19,6 +20,11 @@ inline constexpr std::string_view kSafetensorsEnd = ".safetensors";
 /// Name of a model's one file, and of the index of several.
 inline constexpr std::string_view kSafetensorsModel = "model.safetensors";
 inline constexpr std::string_view kSafetensorsModelIndex = "model.safetensors.index.json";
+/// The same as transformers names them if they are files of torch.save.
+inline constexpr std::string_view kTorchSaveModel = "pytorch_model.bin";
+inline constexpr std::string_view kTorchSaveModelIndex = "pytorch_model.bin.index.json";
+inline constexpr std::string_view kTorchSaveIndexEnd = ".bin.index.json";
+inline constexpr std::string_view kTorchSaveEnd = ".bin";
 
 /// An index: {"metadata": {"total_size": 24}, "weight_map": {"w": "model-00001-of-00002...", ...}}.
 struct SafetensorsIndex {
@@ -51,6 +57,7 @@ struct SafetensorsSet {
   std::vector<SafetensorsFile> files;
   std::optional<SafetensorsIndex> index = {};
   bool alone = false;  ///< the user named this one file, whatever is beside it
+  StoredForm form = StoredForm::kSafetensors;
 };
 
 /// Merges the files. File i becomes Catalog::files[i]. A tensor has a chunk in each file that has a
@@ -58,7 +65,8 @@ struct SafetensorsSet {
 /// pieces that can't have a place in a tensor.
 Metadata tables_of(const SafetensorsSet& set);
 
-/// The number in a name such as "model-00002-of-00003.safetensors".
+/// The number in a name such as "model-00002-of-00003.safetensors" or
+/// "pytorch_model-00002-of-00003.bin".
 struct ShardNumber {
   std::string series;  ///< the name without the first number
   std::uint64_t number = 0;

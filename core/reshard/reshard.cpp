@@ -294,7 +294,7 @@ class Resharder {
   /// Copies metadata.json and common.pt. Skips common.pt if it is not the common state but a file
   /// of the user.
   void copy_common() {
-    if (source_.location().safetensors) return;
+    if (!source_.location().torch_dist()) return;
     for (const auto name : {kCommonFile, kBackendFile}) {
       const std::string from = join_path(source_.location().directory, std::string(name));
       const bool own = name == kCommonFile && own_common_;

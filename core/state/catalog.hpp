@@ -3,11 +3,14 @@
 // objects, and where their bytes are in the files. It is pure data: core/format reads and writes
 // it, and core/plan reads it.
 
+#include <atomic>
 #include <compare>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/base/bytes.hpp"
@@ -26,6 +29,27 @@ inline constexpr FileIndex kNoFile = 0xffffffff;
 enum class ItemForm : std::uint8_t {
   kArchive,   ///< what torch.save writes for one tensor
   kElements,  ///< the elements alone, row-major and little-endian, as in a safetensors file
+  kView,      ///< elements within a record of a file of torch.save, see StoredView
+};
+
+/// A record of an archive that has the elements of one tensor, or of several that share memory.
+struct SharedRecord {
+  std::string name;   ///< such as "data/0"
+  ByteRange range;    ///< its content in the file
+  std::uint32_t crc;  ///< stored checksum
+  /// True once its content was found to match the checksum, so that nobody reads it for that again.
+  mutable std::atomic<bool> checked = false;
+
+  SharedRecord(std::string record, ByteRange content, std::uint32_t checksum)
+      : name(std::move(record)), range(content), crc(checksum) {}
+};
+
+/// How the elements of a chunk lie in the bytes of its range, which begin with its first element.
+struct StoredView {
+  Dims strides;           ///< in elements; 0 along dimensions that are expanded
+  bool byteswap = false;  ///< true if the elements are big-endian
+  SignFlips flips = {};   ///< flips to apply to the elements after reading
+  std::shared_ptr<const SharedRecord> record;
 };
 
 struct StoredChunk {
@@ -33,6 +57,7 @@ struct StoredChunk {
   FileIndex file = kNoFile;
   ByteRange range;  ///< range of the whole item; an archive has more than its elements
   ItemForm form = ItemForm::kArchive;
+  std::shared_ptr<const StoredView> view = {};  ///< only for ItemForm::kView
 
   friend bool operator==(const StoredChunk&, const StoredChunk&) = default;
 };

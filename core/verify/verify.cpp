@@ -42,7 +42,7 @@ void take_of_metadata(Findings more, const Checkpoint& checkpoint, VerifyReport&
   for (auto& finding : more) {
     if (finding.file.empty()) {
       const std::string& directory = checkpoint.location().directory;
-      const bool single = checkpoint.metadata().ranks.empty() && !checkpoint.location().safetensors;
+      const bool single = checkpoint.metadata().ranks.empty() && checkpoint.location().torch_dist();
       finding.file = checkpoint.store().display(
           single ? join_path(directory, std::string(kMetadataFile)) : directory);
     }
@@ -63,6 +63,10 @@ bool of_megatron(const Checkpoint& checkpoint) {
 std::vector<StoredFile> stored_files(Checkpoint& checkpoint) {
   std::vector<StoredFile> files;
   for (FileIndex i = 0; i < checkpoint.catalog().files.size(); ++i) {
+    if (i == checkpoint.metadata().made_file) {
+      files.push_back({checkpoint.display(i), checkpoint.metadata().made->size(), std::nullopt});
+      continue;
+    }
     const auto entry = checkpoint.store().stat(checkpoint.path_of(i));
     const bool there = entry && !entry->directory;
     files.push_back({checkpoint.display(i), there ? std::optional(entry->size) : std::nullopt,
@@ -71,10 +75,10 @@ std::vector<StoredFile> stored_files(Checkpoint& checkpoint) {
   return files;
 }
 
-void count(const Catalog& catalog, VerifyReport& report) {
+void count(const Catalog& catalog, FileIndex made_file, VerifyReport& report) {
   report.tensors = catalog.tensors.size();
   report.objects = catalog.objects.size();
-  report.files = catalog.files.size();
+  report.files = catalog.files.size() - (made_file == kNoFile ? 0 : 1);
   for (const auto& tensor : catalog.tensors) {
     report.elements += static_cast<std::uint64_t>(volume(logical_shape(tensor)));
     for (const auto& chunk : tensor.chunks) {
@@ -251,15 +255,17 @@ VerifyReport verify(Store& store, const std::string& path, PayloadCheck payload,
   report.location = checkpoint->location();
   report.where = store.display(report.location->path());
   report.payload_read = payload == PayloadCheck::kRead;
-  count(catalog, report);
+  count(catalog, checkpoint->metadata().made_file, report);
   for (const auto& note : checkpoint->metadata().notes) {
     report.findings.push_back({Severity::kNote, Code::kUnsupported, note});
   }
   take(checkpoint->metadata().findings, report);
   const auto files = stored_files(*checkpoint);
-  if (report.location->safetensors) {
+  if (!report.location->torch_dist()) {
     take_of_metadata(check_cover(catalog, files), *checkpoint, report);
-    take(check_safetensors(*checkpoint), report);
+    if (report.location->form == StoredForm::kSafetensors) {
+      take(check_safetensors(*checkpoint), report);
+    }
     if (payload == PayloadCheck::kRead) {
       check_payload(*checkpoint, files, progress, health, report);
     }

@@ -1,11 +1,14 @@
 #include "core/verify/verify_payload.hpp"
 
 #include <algorithm>
+#include <map>
+#include <set>
 #include <utility>
 
 #include "core/base/print.hpp"
 #include "core/checkpoint/checksum_tally.hpp"
 #include "core/format/bytes_item.hpp"
+#include "core/format/zip/archive.hpp"
 #include "core/verify/verify_copies.hpp"
 #include "core/verify/verify_experts.hpp"
 
@@ -32,9 +35,14 @@ std::vector<Visit> visits_of(const Catalog& catalog, std::span<const StoredFile>
   const auto add = [&visits, files](const Visit& visit) {
     if (is_readable(visit.file, visit.range, files)) visits.push_back(visit);
   };
+  std::set<const SharedRecord*> seen;
   for (const auto& tensor : catalog.tensors) {
-    for (const auto& chunk : tensor.chunks)
-      add({chunk.file, chunk.range, &tensor, &chunk, nullptr});
+    for (const auto& chunk : tensor.chunks) {
+      // What several tensors share is read once, as the record that it is.
+      if (chunk.view && !seen.insert(chunk.view->record.get()).second) continue;
+      const ByteRange range = chunk.view ? chunk.view->record->range : chunk.range;
+      add({chunk.file, range, &tensor, &chunk, nullptr});
+    }
   }
   for (const auto& object : catalog.objects) {
     add({object.file, object.range, nullptr, nullptr, &object});
@@ -43,6 +51,17 @@ std::vector<Visit> visits_of(const Catalog& catalog, std::span<const StoredFile>
     return std::pair(a.file, a.range.offset) < std::pair(b.file, b.range.offset);
   });
   return visits;
+}
+
+/// Returns the offsets of the records that tensors use, by file.
+std::map<FileIndex, std::set<std::uint64_t>> records_of(const Catalog& catalog) {
+  std::map<FileIndex, std::set<std::uint64_t>> records;
+  for (const auto& tensor : catalog.tensors) {
+    for (const auto& chunk : tensor.chunks) {
+      if (chunk.view) records[chunk.file].insert(chunk.view->record->range.offset);
+    }
+  }
+  return records;
 }
 
 /// Limits the number of bytes of a file that are read again because items overlap. The limit is the
@@ -83,6 +102,9 @@ class PayloadVerifier {
       return;
     }
     try {
+      if (visit.chunk != nullptr && visit.chunk->form == ItemForm::kView) {
+        return look_at_record(*visit.tensor, *visit.chunk);
+      }
       auto slice = checkpoint_.slice(key, visit.file, visit.range);
       if (meter_ != nullptr && visit.tensor != nullptr) {
         slice = meter_->measured(std::move(slice), *visit.tensor, *visit.chunk);
@@ -90,6 +112,7 @@ class PayloadVerifier {
       if (visit.chunk != nullptr && visit.chunk->form == ItemForm::kElements) {
         return look_at_elements(*visit.tensor, *slice);
       }
+      if (visit.file == checkpoint_.metadata().made_file) return look_at_object(*visit.object);
       // Checksums are compared first, because a wrong checksum explains why an item is malformed.
       tally_.add(*slice, key);
       if (visit.tensor != nullptr) {
@@ -106,6 +129,27 @@ class PayloadVerifier {
   }
 
   void leave_out() { ++overlapping_; }
+
+  /// Checks the records of files of torch.save that have no elements of tensors: the pickle, and
+  /// storages that nothing uses.
+  void look_at_small_records() {
+    if (checkpoint_.location().torch_dist()) return;
+    const auto checked = records_of(checkpoint_.catalog());
+    for (const auto& [file, records] : checked) {
+      try {
+        const auto whole = checkpoint_.slice("", file, {0, checkpoint_.file(file).size()});
+        Archive archive(*whole, ArchiveOf::kFile);
+        for (const Record& record : archive.records()) {
+          const std::uint64_t at = archive.content_range(record).offset;
+          if (record.size == 0 || records.contains(at)) continue;
+          tally_.add(checkpoint_.display(file), record, archive.checksum_matches(record),
+                     [&] { return whole->place_at(at); });
+        }
+      } catch (const Error& error) {
+        add(finding_from(error.within({.file = checkpoint_.display(file)})));
+      }
+    }
+  }
 
   void finish() {
     say_unreadable();
@@ -136,6 +180,15 @@ class PayloadVerifier {
       const MutableByteSpan read = MutableByteSpan(elements_).first(step);
       elements.read_at(at, read);
       equal_.add(tensor, {at, elements.size()}, read);
+    }
+  }
+
+  /// Compares the record with its checksum. A wrong one is told by the tally, with all others.
+  void look_at_record(const StoredTensor& tensor, const StoredChunk& chunk) {
+    try {
+      checkpoint_.check_record(tensor, chunk, tally_);
+    } catch (const Error& error) {
+      if (error.code() != Code::kChecksum) throw;
     }
   }
 
@@ -208,6 +261,7 @@ void verify_payload(Checkpoint& checkpoint, std::span<const StoredFile> files, P
     done += visit.range.size;
     progress.advance(checkpoint.catalog().files[visit.file], done, total);
   }
+  verifier.look_at_small_records();
   verifier.finish();
 }
 

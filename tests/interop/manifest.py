@@ -11,7 +11,8 @@ import pathlib
 import subprocess
 import sys
 
-SCRIPTS = {"mcore": "make_mcore_fixtures.py", "mimo": "make_mimo_fixtures.py", "torch": "make_fixtures.py", "objects": "make_objects.py", "spellings": "make_spellings.py", "owners": "make_owners.py", "safetensors": "make_safetensors.py", "llama": "make_llama.py"}
+SCRIPTS = {"mcore": "make_mcore_fixtures.py", "mimo": "make_mimo_fixtures.py", "torch": "make_fixtures.py", "objects": "make_objects.py", "spellings": "make_spellings.py", "owners": "make_owners.py", "safetensors": "make_safetensors.py", "llama": "make_llama.py",
+           "torch_save": "make_torch_save.py"}
 
 
 def git(*arguments):
@@ -49,9 +50,10 @@ def entries(data):
         yield entry(data, owners.name, [owners], SCRIPTS["owners"], made)
 
 
-    for folder in sorted(data.glob("safetensors_*")):
-        made = json.loads((folder / "expected.json").read_text())
-        yield entry(data, folder.name, [p for p in folder.rglob("*") if p.is_file()], SCRIPTS["safetensors"], made)
+    for kind in ("safetensors", "torch_save"):
+        for folder in sorted(data.glob(f"{kind}_[0-9]*")):
+            made = json.loads((folder / "expected.json").read_text())
+            yield entry(data, folder.name, [p for p in folder.rglob("*") if p.is_file()], SCRIPTS[kind], made)
 
 
 def main():

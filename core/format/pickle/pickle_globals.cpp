@@ -1,6 +1,7 @@
 #include "core/format/pickle/pickle_globals.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/format/pickle/pickle_calls.hpp"
 #include "reprise/error.hpp"
@@ -123,6 +124,7 @@ bool Globals::calls_nothing(NodeId callee) const {
 
 void Globals::check_unused(NodeId target) {
   if (!graph_.frozen(target)) return;
+  graph_.set_unread(target);
   not_interpreted(Code::kTornFile,
                   "a value that a call, a state or a key has already used is changed later: " +
                       std::string(name_of(graph_.kind(target))));
@@ -134,6 +136,7 @@ void Globals::torn(const char* what) const {
 
 void Globals::misuse(NodeId name, std::string_view how) {
   if (graph_.kind(name) != Kind::kName) torn("a class is expected, but there is another value");
+  misused_ = true;
   not_interpreted(Code::kRefusedName,
                   full_name(graph_.global(name)) + " may not be " + std::string(how));
 }
@@ -160,6 +163,7 @@ NodeId Globals::instance(NodeId callee, NodeId args, bool called) {
   const bool hashable = rule == nullptr || hashes(graph_, *hash_rule(*rule, args), kNoNode);
   const NodeId made =
       graph_.add_instance({.called = called, .type = callee, .args = args}, hashable);
+  if (std::exchange(misused_, false)) graph_.set_unread(made);
   if (!reached.module.empty()) reached_.emplace(made, std::move(reached));
   return made;
 }
@@ -269,7 +273,10 @@ void Globals::build(NodeId target, NodeId state) {
   if (graph_.kind(target) != Kind::kInstance) torn("BUILD of something that is not an object");
   check_unused(target);
   Instance& instance = graph_.instance(target);
-  if (instance.state != kNoNode) not_interpreted(Code::kTornFile, "an object is built twice");
+  if (instance.state != kNoNode) {
+    graph_.set_unread(target);
+    not_interpreted(Code::kTornFile, "an object is built twice");
+  }
   if (const NameRule* rule = rule_of_type(target); rule != nullptr) {
     const Fit fit = fit_of(graph_, *rule, instance.args, state);
     if (fit == Fit::kRefused) {
@@ -279,6 +286,7 @@ void Globals::build(NodeId target, NodeId state) {
     }
     if (fit == Fit::kUnread) misuse(instance.type, "given this state");
   }
+  if (std::exchange(misused_, false)) graph_.set_unread(target);
   graph_.freeze(state);
   instance.state = state;
   const NameRule* rule = rule_of_type(target);
@@ -292,6 +300,7 @@ void Globals::extend_list(NodeId target, std::span<const NodeId> items) {
   Instance& instance = graph_.instance(target);
   const NameRule* rule = rule_of_type(target);
   if (rule != nullptr && rule->items != Items::kList) misuse(instance.type, "appended to");
+  if (std::exchange(misused_, false)) graph_.set_unread(target);
   graph_.extend(instance.list_items, items);
 }
 
@@ -300,6 +309,7 @@ void Globals::extend_dict(NodeId target, std::span<const NodeId> items) {
   Instance& instance = graph_.instance(target);
   const NameRule* rule = rule_of_type(target);
   if (rule != nullptr && rule->items != Items::kDict) misuse(instance.type, "given items");
+  if (std::exchange(misused_, false)) graph_.set_unread(target);
   graph_.extend(instance.dict_items, items);
 }
 

@@ -106,8 +106,9 @@ class Globals {
   /// Argument tuples of getattr that have been resolved so far, with the resulting paths.
   std::map<NodeId, NamePath> attributes_;
   std::string reason_;
-  std::string held_;  ///< the first name that runs code if it is called
-  std::string runs_;  ///< the first call that could call it
+  bool misused_ = false;  ///< true until the object is made of which misuse() was told
+  std::string held_;      ///< the first name that runs code if it is called
+  std::string runs_;      ///< the first call that could call it
 };
 
 }  // namespace reprise::pickle

@@ -41,8 +41,9 @@ struct Node {
   Kind kind = Kind::kNone;
   /// For kTuple: the kind of all its items, or kTuple if the kinds are mixed.
   Kind of_all = Kind::kTuple;
-  bool hashable = true;  ///< false if Python does not accept it as a key or in a set
-  bool frozen = false;   ///< true if frozen by Graph::freeze
+  bool hashable : 1 = true;  ///< false if Python does not accept it as a key or in a set
+  bool frozen : 1 = false;   ///< true if frozen by Graph::freeze
+  bool unread : 1 = false;   ///< true if the graph does not say what Python makes of it
   std::uint32_t low = 0;
   std::uint64_t high = 0;
 };
@@ -114,6 +115,10 @@ class Graph {
   /// does not reach the copy.
   void freeze(NodeId node);
   bool frozen(NodeId id) const { return nodes_[id].frozen; }
+  /// Notes that the graph does not say what Python makes of `node`: it is changed after it was
+  /// used, so that Python may have another copy, or made in a way that has no rule.
+  void set_unread(NodeId node) { nodes_[node].unread = true; }
+  bool unread(NodeId id) const { return nodes_[id].unread; }
 
   /// Calls visit(NodeId) for each item of the chain.
   template <class Visit>

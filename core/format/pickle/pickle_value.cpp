@@ -1,22 +1,15 @@
-// Converts the graph of a bytes item to a tree of values.
+#include "core/format/pickle/pickle_value.hpp"
 
 #include <algorithm>
-#include <set>
 
-#include "core/base/check.hpp"
 #include "core/format/pickle/numpy_array.hpp"
 #include "core/format/pickle/pickle_tensor.hpp"
 #include "core/format/pickle/python_dict.hpp"
 #include "reprise/error.hpp"
 
 namespace reprise {
+namespace pickle {
 namespace {
-
-using pickle::Graph;
-using pickle::Instance;
-using pickle::Kind;
-using pickle::kNoNode;
-using pickle::NodeId;
 
 constexpr int kDepthMax = 200;
 /// Upper limit on the number of copies of shared parts. A limit is needed because a pickle can
@@ -24,52 +17,15 @@ constexpr int kDepthMax = 200;
 /// Parts that are not shared cannot outnumber the pickle's bytes.
 constexpr std::size_t kSharedValuesMax = 65536;
 
-/// Thrown if the pickle is valid, but must not be interpreted.
-struct NotInterpreted {
-  std::string reason;
-};
+}  // namespace
 
-class ValueReader {
- public:
-  ValueReader(const Graph& graph, const PickleSource& where, StorageSource* storages,
-              std::size_t bytes)
-      : graph_(graph),
-        where_(where),
-        storages_(storages),
-        value_budget_(bytes + kSharedValuesMax),
-        text_budget_(16 * bytes + (1U << 20U)) {}
-
-  /// Reads the value of a node. If the value is part of a container, the caller must already have
-  /// charged the value to the budget.
-  Value read(NodeId node);
-
- private:
-  Value read_integer(NodeId node) { return graph_.integer(node); }
-  List read_chain(pickle::Chain chain);
-  Dict read_pairs(pickle::Chain chain);
-  Set read_set(pickle::Chain chain, bool frozen);
-  List read_tuple(NodeId node);
-  Value read_name(NodeId node);
-  Value read_instance(NodeId node);
-  std::optional<Value> read_known(const Instance& instance);
-  Value read_enum_member(std::span<const NodeId> args);
-  Value read_encoded(std::span<const NodeId> args);
-  Value read_tensor(NodeId node);
-  void charge_elements(const TensorDescription& tensor);
-  Value read_typed_tensor(NodeId node);
-  std::string text(NodeId node);
-  void charge(std::size_t& budget, std::size_t cost);
-  Name name(NodeId node);
-
-  const Graph& graph_;
-  const PickleSource& where_;
-  StorageSource* storages_;
-  std::size_t value_budget_;
-  std::size_t text_budget_;
-  std::set<std::string> seen_storages_;
-  std::size_t tensor_budget_ = 1U << 20U;
-  int depth_ = 0;
-};
+ValueReader::ValueReader(const Graph& graph, const PickleSource& where, StorageSource* storages,
+                         std::size_t bytes)
+    : graph_(graph),
+      where_(where),
+      storages_(storages),
+      value_budget_(bytes + kSharedValuesMax),
+      text_budget_(16 * bytes + (1U << 20U)) {}
 
 void ValueReader::charge(std::size_t& budget, std::size_t cost) {
   if (cost > budget) {
@@ -82,6 +38,9 @@ Value ValueReader::read(NodeId node) {
   if (depth_ >= kDepthMax) {
     throw NotInterpreted{"it nests deeper than " + std::to_string(kDepthMax) +
                          " levels or contains itself"};
+  }
+  if (graph_.unread(node)) {
+    throw NotInterpreted{"it is made or changed in a way that is not interpreted here"};
   }
   ++depth_;
   Value value;
@@ -137,7 +96,7 @@ Value ValueReader::read(NodeId node) {
   return value;
 }
 
-List ValueReader::read_chain(pickle::Chain chain) {
+List ValueReader::read_chain(Chain chain) {
   List list;
   const std::size_t count = graph_.count(chain);
   charge(value_budget_, count);
@@ -146,7 +105,7 @@ List ValueReader::read_chain(pickle::Chain chain) {
   return list;
 }
 
-Dict ValueReader::read_pairs(pickle::Chain chain) {
+Dict ValueReader::read_pairs(Chain chain) {
   PythonDict dict;
   const std::size_t count = graph_.count(chain);
   charge(value_budget_, count);
@@ -159,12 +118,12 @@ Dict ValueReader::read_pairs(pickle::Chain chain) {
 }
 
 /// Fills the set as Python does: among equal items, such as 1 and True, the first is kept.
-Set ValueReader::read_set(pickle::Chain chain, bool frozen) {
+Set ValueReader::read_set(Chain chain, bool frozen) {
   PythonDict items;
   charge(value_budget_, graph_.count(chain));
   graph_.each(chain, [&](NodeId item) {
     if (!graph_.hashable(item)) {
-      throw pickle::error_at(
+      throw error_at(
           where_, 0, Code::kTornFile,
           "a " + std::string(name_of(graph_.kind(item))) + ", which is mutable, in a set: garbled");
     }
@@ -190,12 +149,13 @@ std::string ValueReader::text(NodeId node) {
 }
 
 Name ValueReader::name(NodeId node) {
-  const pickle::GlobalName& global = graph_.global(node);
+  const GlobalName& global = graph_.global(node);
   return {normal_numpy_module(std::string(global.module)), std::string(global.name)};
 }
 
 Value ValueReader::read_name(NodeId node) {
-  if (graph_.global(node).rule->call == pickle::Args::kEnumMember) {
+  const NameRule* rule = graph_.global(node).rule;
+  if (rule != nullptr && rule->call == Args::kEnumMember) {
     throw NotInterpreted{
         "it holds builtins.getattr, which reads attributes when it is called; unpickling it only "
         "imports it"};
@@ -203,21 +163,28 @@ Value ValueReader::read_name(NodeId node) {
   return name(node);
 }
 
+namespace {
+
 /// True for classes whose instances are whole only with their state. Python may load one without
 /// it.
-bool needs_state(const pickle::GlobalName& type) {
+bool needs_state(const GlobalName& type) {
   return (type.module == "uuid" && type.name == "UUID") ||
          (type.module == "numpy" && type.name == "dtype");
 }
 
+}  // namespace
+
 Value ValueReader::read_instance(NodeId node) {
-  const std::string_view tensor = pickle::tensor_call(graph_, node);
+  const std::string_view tensor = tensor_call(graph_, node);
   if (tensor == "_rebuild_from_type_v2") return read_typed_tensor(node);
   const bool parameter = tensor.starts_with("_rebuild_parameter");
   if (!tensor.empty() && !parameter) return read_tensor(node);
   // Called only for its checks: throws if the arguments of the call are wrong.
-  if (parameter) pickle::describe_tensor(graph_, node, where_);
+  if (parameter) describe_tensor(graph_, node, where_);
   const Instance& instance = graph_.instance(node);
+  if (graph_.kind(instance.type) != Kind::kName) {
+    throw NotInterpreted{"it calls what another call returned"};
+  }
   if (auto known = read_known(instance)) return std::move(*known);
   if (instance.state == kNoNode && needs_state(graph_.global(instance.type))) {
     throw NotInterpreted{"it holds a " + std::string(graph_.global(instance.type).name) +
@@ -237,14 +204,14 @@ Value ValueReader::read_instance(NodeId node) {
   object.dict_items = read_pairs(instance.dict_items);
   normalize_numpy_array(object);
   if (!numpy_accepts(object)) {
-    throw pickle::error_at(where_, 0, Code::kTornFile,
-                           "a numpy array whose bytes do not fit its type and shape: garbled");
+    throw error_at(where_, 0, Code::kTornFile,
+                   "a numpy array whose bytes do not fit its type and shape: garbled");
   }
   return object;
 }
 
 std::optional<Value> ValueReader::read_known(const Instance& instance) {
-  const pickle::GlobalName& type = graph_.global(instance.type);
+  const GlobalName& type = graph_.global(instance.type);
   const auto args = graph_.tuple(instance.args);
   if (!instance.called) return std::nullopt;
   if (type.module == "_codecs" && type.name == "encode") return read_encoded(args);
@@ -253,16 +220,21 @@ std::optional<Value> ValueReader::read_known(const Instance& instance) {
   if (type.name == "bytes" && args.empty()) return Bytes{};
   const bool of_list = args.size() == 1 && graph_.kind(args[0]) == Kind::kList;
   if ((type.name == "set" || type.name == "frozenset") && (args.empty() || of_list)) {
-    return read_set(args.empty() ? pickle::Chain{} : graph_.chain(args[0]),
-                    type.name == "frozenset");
+    return read_set(args.empty() ? Chain{} : graph_.chain(args[0]), type.name == "frozenset");
   }
   return std::nullopt;
 }
 
 Value ValueReader::read_enum_member(std::span<const NodeId> args) {
+  if (graph_.kind(args[0]) != Kind::kName) {
+    throw NotInterpreted{"it reads an attribute of what a call returned"};
+  }
   const Name type = name(args[0]);
-  const auto value = pickle::enum_value(type.module, type.name, graph_.text(args[1]));
-  CHECK(value.has_value(), type.name);  // the machine rejects any other member
+  const auto value = enum_value(type.module, type.name, graph_.text(args[1]));
+  if (!value || args.size() != 2) {
+    throw NotInterpreted{"it reads the attribute " + std::string(graph_.text(args[1])) + " of " +
+                         type.module + "." + type.name};
+  }
   Object member{type, Object::How::kCall};
   if (const auto* number = std::get_if<std::int64_t>(&*value)) member.args = {*number};
   if (const auto* word = std::get_if<std::string_view>(&*value)) member.args = {std::string(*word)};
@@ -287,8 +259,8 @@ Value ValueReader::read_encoded(std::span<const NodeId> args) {
       const auto low = static_cast<unsigned char>(encoded[++i]) & 0x3fU;
       bytes.push_back(static_cast<std::byte>(((lead & 0x03U) << 6U) | low));
     } else {
-      throw pickle::error_at(where_, 0, Code::kTornFile,
-                             "_codecs.encode is given characters that latin1 lacks: garbled");
+      throw error_at(where_, 0, Code::kTornFile,
+                     "_codecs.encode is given characters that latin1 lacks: garbled");
     }
   }
   return bytes;
@@ -305,17 +277,17 @@ void ValueReader::charge_elements(const TensorDescription& tensor) {
 
 Value ValueReader::read_tensor(NodeId node) {
   if (storages_ == nullptr)
-    throw NotInterpreted{"it holds a tensor, but no storages are available"};
-  const TensorDescription tensor = pickle::describe_tensor(graph_, node, where_);
+    throw NotInterpreted{"it holds a tensor, whose storage is not available here"};
+  const TensorDescription tensor = describe_tensor(graph_, node, where_);
   if (!tensor.folded.empty()) {
-    throw pickle::error_at(where_, 0, Code::kUnsupported,
-                           "a tensor of " + std::to_string(kMaxNdim - 1 + tensor.folded.size()) +
-                               " dimensions in a value; at most " + std::to_string(kMaxNdim) +
-                               " are supported");
+    throw error_at(where_, 0, Code::kUnsupported,
+                   "a tensor of " + std::to_string(kMaxNdim - 1 + tensor.folded.size()) +
+                       " dimensions in a value; at most " + std::to_string(kMaxNdim) +
+                       " are supported");
   }
   const auto storage = storages_->storage(tensor.storage_key);
   if (!storage) {
-    throw pickle::error_at(
+    throw error_at(
         where_, 0, Code::kTornFile,
         "the archive lacks the storage data/" + tensor.storage_key + " of a tensor in it");
   }
@@ -337,7 +309,7 @@ Value ValueReader::read_typed_tensor(NodeId node) {
       name(instance.type), Object::How::kCall, {read(args[1]), std::move(tensor), read(args[3])}};
 }
 
-}  // namespace
+}  // namespace pickle
 
 PickledValue decode_value(ByteSpan input, const PickleSource& where, StorageSource* storages) {
   std::size_t end = 0;
@@ -354,8 +326,9 @@ PickledValue decode_value(ByteSpan input, const PickleSource& where, StorageSour
   result.unlisted_names = std::move(reading.unlisted_names);
   if (result.opaque) return result;
   try {
-    result.value = ValueReader(reading.graph, where, storages, input.size()).read(reading.root);
-  } catch (NotInterpreted& why) {
+    result.value =
+        pickle::ValueReader(reading.graph, where, storages, input.size()).read(reading.root);
+  } catch (pickle::NotInterpreted& why) {
     result.opaque = true;
     result.reason = std::move(why.reason);
   } catch (const Error& error) {

@@ -55,6 +55,9 @@ constexpr std::array<std::string_view, 5> kOptionalNames = {
 // torch.load takes an archive with this record for TorchScript, and does not read it as
 // torch.save's.
 constexpr std::string_view kScriptRecord = "constants.pkl";
+constexpr std::string_view kOfTorchScript =
+    "a TorchScript archive, which has code beside its tensors; make a file of its tensors: "
+    "torch.save(torch.jit.load(FILE).state_dict(), NEW)";
 
 std::string lower_case(std::string_view name) {
   std::string lower(name);
@@ -142,7 +145,7 @@ ItemKind item_kind_of(ByteSpan first_bytes) {
   return ItemKind::kOther;
 }
 
-Archive::Archive(ItemSource& source) : source_(source) {
+Archive::Archive(ItemSource& source, ArchiveOf of) : source_(source), of_(of) {
   check_kind();
   const End end = read_end();
   read_directory(end);
@@ -303,7 +306,8 @@ Archive::End Archive::read_wide_end(std::uint64_t offset) {
 
 void Archive::read_directory(const End& end) {
   const ByteRange range = end.directory;
-  if (end.records > kArchiveRecordsMax || range.size > kDirectoryBytesMax) {
+  const bool too_many = end.records > kArchiveRecordsMax || range.size > kDirectoryBytesMax;
+  if (of_ == ArchiveOf::kItem && too_many) {
     source_.fail(Code::kLimit,
                  "the archive claims " + std::to_string(end.records) + " records in " +
                      std::to_string(range.size) + " bytes of directory; at most " +
@@ -311,6 +315,10 @@ void Archive::read_directory(const End& end) {
                  range.offset);
   }
   const ByteSpan directory = fetch(range);
+  if (end.records > range.size / zip::kCentralBytes) {
+    source_.fail(Code::kTornFile, "the archive's directory is shorter than its records",
+                 range.offset);
+  }
   records_.reserve(end.records);
   std::size_t at = 0;
   for (std::uint64_t n = 0; n < end.records; ++n) {
@@ -364,6 +372,9 @@ void Archive::check_storable(const Record& record, ByteSpan entry, std::uint64_t
     // The header's position is not yet known to be valid. It is checked after all entries are read.
     const ByteRange header{record.header_offset, zip::kLocalBytes};
     const ByteSpan local = header.fits(source_.size()) ? fetch(header) : ByteSpan();
+    if (of_ == ArchiveOf::kFile && record.name.starts_with("code/")) {
+      source_.fail(Code::kUnsupported, std::string(kOfTorchScript), offset);
+    }
     if (local.empty() || u16(local, 8) != method ||
         (u16(local, 6) & zip::kFlagEncrypted) != (flags & zip::kFlagEncrypted)) {
       source_.fail(Code::kTornFile,
@@ -438,6 +449,9 @@ void Archive::check_names() {
     if (i != 0 && names[i - 1].first == name) {
       source_.fail(Code::kTornFile, "record '" + record->name + "' occurs twice",
                    record->header_offset);
+    }
+    if (record->name == kScriptRecord && of_ == ArchiveOf::kFile) {
+      source_.fail(Code::kUnsupported, std::string(kOfTorchScript), record->header_offset);
     }
     if (record->name == kScriptRecord) {
       source_.fail(Code::kTornFile,

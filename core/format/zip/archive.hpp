@@ -26,6 +26,10 @@ namespace reprise {
 /// that it contains.
 inline constexpr std::uint64_t kArchiveRecordsMax = 4096;
 
+/// What an archive is: an item of a payload file, or a whole file of torch.save, which has a record
+/// for each of any number of tensors.
+enum class ArchiveOf : std::uint8_t { kItem, kFile };
+
 /// Kind of an item, judging by its first bytes.
 enum class ItemKind {
   kArchive,  ///< a zip archive
@@ -59,8 +63,9 @@ class Archive {
  public:
   /// Throws TORN_FILE (not an archive, garbled, truncated), EXTENT_MISMATCH (ranges exceed the
   /// slice or overlap), LIMIT (too many records) or UNSUPPORTED (deflated, encrypted, several
-  /// disks, the stream of torch before 1.6). `source` must outlive the archive.
-  explicit Archive(ItemSource& source);
+  /// disks, the stream of torch before 1.6, TorchScript in a file). `source` must outlive the
+  /// archive.
+  explicit Archive(ItemSource& source, ArchiveOf of = ArchiveOf::kItem);
 
   /// Returns the directory that contains all records: "archive", or, for example, "common" if
   /// torch.save wrote to a file named "common.pt".
@@ -122,6 +127,7 @@ class Archive {
   std::uint32_t checksum_of_content(const ByteRange& content);
 
   ItemSource& source_;
+  ArchiveOf of_;
   std::vector<Window> windows_;
   std::string prefix_;
   std::vector<Record> records_;

@@ -335,9 +335,10 @@ TEST(PickleReader, real_values_survive_being_written) {
     if (entry.path().extension() != ".pt" || stem == "legacy_stream" || stem == "foreign_class") {
       continue;
     }
-    const Bytes item =
-        test_file(std::filesystem::relative(entry.path(), REPRISE_TEST_DATA).string());
-    check(item, entry.path().string());
+    const std::string path = std::filesystem::relative(entry.path(), REPRISE_TEST_DATA).string();
+    // Others are checkpoints by themselves, not items of one.
+    if (!path.starts_with("torch_2") && !path.starts_with("mcore_")) continue;
+    check(test_file(path), path);
   }
   EXPECT_GT(values, 100);
 }

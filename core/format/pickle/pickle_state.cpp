@@ -1,0 +1,255 @@
+#include "core/format/pickle/pickle_state.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "core/format/pickle/pickle_tensor.hpp"
+#include "core/format/pickle/pickle_value.hpp"
+#include "core/format/pickle/pickle_writer.hpp"
+#include "core/format/pickle/python_dict.hpp"
+#include "reprise/error.hpp"
+
+namespace reprise {
+namespace pickle {
+namespace {
+
+constexpr int kLevelsMax = 200;
+/// Upper limit on what names and paths cost, for each byte of the pickle. A limit is needed because
+/// a pickle may refer to one dict any number of times.
+constexpr std::size_t kNameBytesPerByte = 64;
+
+/// A key of a dict, and the node of its value.
+struct Child {
+  std::optional<PathStep> step;  ///< empty if the key has no name
+  NodeId node = kNoNode;
+};
+
+class StateReader {
+ public:
+  StateReader(const Reading& reading, const PickleSource& where, std::size_t bytes)
+      : graph_(reading.graph),
+        where_(where),
+        values_(graph_, where, nullptr, bytes),
+        parts_(graph_.size(), Parts::kUnknown),
+        name_budget_(kNameBytesPerByte * bytes + (std::size_t{1} << 20U)) {}
+
+  PickledState read(NodeId root) {
+    const std::string alone = tensor_call(graph_, root).empty() ? "value" : "tensor";
+    if (is_taken_apart(root, 0)) {
+      take_apart(root, {}, 0);
+    } else {
+      take(alone, {alone}, root, 0);
+    }
+    return std::move(state_);
+  }
+
+ private:
+  enum class Parts : std::uint8_t { kUnknown, kBeingLookedAt, kOne, kSeveral };
+
+  /// True for a dict, and for the classes of dicts that Python's writers use, if nothing but their
+  /// entries says what they hold.
+  bool is_mapping(NodeId node) const {
+    if (graph_.unread(node)) return false;
+    if (graph_.kind(node) == Kind::kDict) return true;
+    if (graph_.kind(node) != Kind::kInstance) return false;
+    const Instance& made = graph_.instance(node);
+    if (graph_.kind(made.type) != Kind::kName) return false;
+    const GlobalName& type = graph_.global(made.type);
+    if (type.module != "collections") return false;
+    return type.name == "defaultdict" ||
+           (type.name == "OrderedDict" && graph_.tuple(made.args).empty());
+  }
+
+  bool is_sequence(NodeId node) const {
+    return !graph_.unread(node) &&
+           (graph_.kind(node) == Kind::kList || graph_.kind(node) == Kind::kTuple);
+  }
+
+  /// True if the parts of the node have names of their own.
+  bool is_taken_apart(NodeId node, int level) {
+    if (is_mapping(node)) return true;
+    if (!is_sequence(node) || level > kLevelsMax) return false;
+    Parts& known = parts_[node];
+    if (known == Parts::kUnknown) {
+      known = Parts::kBeingLookedAt;  // a list within itself is no reason to take it apart
+      const bool tuple = graph_.kind(node) == Kind::kTuple;
+      bool several = false;
+      each_item(node, [&](NodeId item) {
+        several = several || !tensor_call(graph_, item).empty() ||
+                  (is_taken_apart(item, level + 1) && (!tuple || !is_mapping(item)));
+      });
+      parts_[node] = several ? Parts::kSeveral : Parts::kOne;
+    }
+    return parts_[node] == Parts::kSeveral;
+  }
+
+  template <class Visit>
+  void each_item(NodeId sequence, const Visit& visit) const {
+    if (graph_.kind(sequence) == Kind::kTuple) {
+      for (const NodeId item : graph_.tuple(sequence)) visit(item);
+    } else {
+      graph_.each(graph_.chain(sequence), visit);
+    }
+  }
+
+  void find(Code code, std::string message, const std::string& key) {
+    state_.findings.push_back(
+        {Severity::kError, code, std::move(message), key, where_.file, where_.offset});
+  }
+
+  /// Takes one named value.
+  void take(const std::string& key, const KeyPath& path, NodeId node, int level) {
+    charge(key.size() + 4 * path.size());
+    if (level > kLevelsMax) {
+      return find(
+          Code::kUnsupported,
+          "values nest deeper than " + std::to_string(kLevelsMax) + " levels or contain themselves",
+          key);
+    }
+    if (is_taken_apart(node, 0)) return take_apart(node, {key, path}, level);
+    if (!names_.insert(key).second) {
+      return find(Code::kUnsupported,
+                  "two values have this name, as in {'a': {'b': 1}, 'a.b': 2}; only the first is "
+                  "read",
+                  key);
+    }
+    if (!tensor_call(graph_, node).empty()) return take_tensor(key, path, node);
+    take_value(key, path, node, false);
+  }
+
+  struct Place {
+    std::string key;
+    KeyPath path;
+  };
+
+  void take_apart(NodeId node, const Place& place, int level) {
+    const auto at = [&](const PathStep& step) {
+      Place part = place;
+      if (!part.path.empty()) part.key += '.';
+      const auto* number = std::get_if<std::int64_t>(&step);
+      part.key += number != nullptr ? std::to_string(*number) : std::get<std::string>(step);
+      part.path.push_back(step);
+      return part;
+    };
+    if (is_sequence(node)) {
+      std::int64_t number = 0;
+      return each_item(node, [&](NodeId item) {
+        const Place part = at(number++);
+        take(part.key, part.path, item, level + 1);
+      });
+    }
+    const std::vector<Child> children = children_of(node);
+    for (const Child& child : children) {
+      if (!child.step) {
+        find(Code::kUnsupported,
+             "a dict has a key that is neither text, a number, a bool nor None: its value has no "
+             "name and is not read",
+             place.key);
+        continue;
+      }
+      const Place part = at(*child.step);
+      take(part.key, part.path, child.node, level + 1);
+    }
+    if (children.empty() && !place.path.empty() && names_.insert(place.key).second) {
+      take_value(place.key, place.path, node, true);
+    } else if (graph_.kind(node) == Kind::kInstance && graph_.instance(node).state != kNoNode) {
+      take_attributes(graph_.instance(node).state, at);
+    }
+  }
+
+  /// Takes what Python's setattr added to an OrderedDict, each under its own name.
+  template <class At>
+  void take_attributes(NodeId state, const At& at) {
+    if (graph_.kind(state) != Kind::kDict) return;
+    for (const Child& child : children_of(state)) {
+      if (!child.step) continue;
+      const Place part = at(*child.step);
+      charge(part.key.size());
+      if (names_.insert(part.key).second) {
+        take_value(part.key, part.path, child.node, true);
+      } else {
+        find(Code::kUnsupported, "an attribute of a dict has the name of one of its values",
+             part.key);
+      }
+    }
+  }
+
+  /// Returns the entries as Python's dict has them: of equal keys, the last value.
+  std::vector<Child> children_of(NodeId mapping) {
+    const bool plain = graph_.kind(mapping) == Kind::kDict;
+    const Chain chain = plain ? graph_.chain(mapping) : graph_.instance(mapping).dict_items;
+    PythonDict dict;
+    graph_.each_pair(chain, [&](NodeId key, NodeId value) {
+      charge(1);
+      const bool simple = graph_.kind(key) <= Kind::kText && graph_.kind(key) != Kind::kFloat &&
+                          graph_.kind(key) != Kind::kBigInteger;
+      // A key that has no name is as good as any other: it is told, not read.
+      dict.set(simple ? values_.read_apart(key) : Value(Bytes{}), static_cast<std::int64_t>(value));
+    });
+    std::vector<Child> children;
+    for (auto& [key, node] : dict.take()) {
+      children.push_back({step_of(key), static_cast<NodeId>(*node.as<std::int64_t>())});
+    }
+    return children;
+  }
+
+  static std::optional<PathStep> step_of(const Value& key) {
+    if (const auto* text = key.as<std::string>()) return *text;
+    if (const auto* number = key.as<std::int64_t>()) return std::to_string(*number);
+    if (const auto* truth = key.as<bool>()) return *truth ? "True" : "False";
+    if (key.is_none()) return "None";
+    return std::nullopt;
+  }
+
+  void take_tensor(const std::string& key, const KeyPath& path, NodeId node) {
+    try {
+      charge(1);
+      state_.tensors.push_back({key, path, describe_tensor(graph_, node, where_)});
+    } catch (const Error& error) {
+      if (error.code() == Code::kRefusedName) throw;
+      find(error.code(), error.message(), key);
+    }
+  }
+
+  void take_value(const std::string& key, const KeyPath& path, NodeId node, bool dropped) {
+    try {
+      const Value value = values_.read_apart(node);
+      state_.objects.push_back({key, path, encode_value(value, nullptr), dropped});
+    } catch (const NotInterpreted& why) {
+      find(Code::kUnsupported,
+           "this value can't be read by itself: " + why.reason +
+               "; tensors are read in dicts and lists, as state_dict() gives them",
+           key);
+    }
+  }
+
+  void charge(std::size_t bytes) {
+    if (bytes > name_budget_) {
+      throw error_at(where_, 0, Code::kLimit,
+                     "written out, the names of its values would be many times larger than the "
+                     "pickle");
+    }
+    name_budget_ -= bytes;
+  }
+
+  const Graph& graph_;
+  const PickleSource& where_;
+  ValueReader values_;
+  std::vector<Parts> parts_;  ///< by node, for lists and tuples
+  std::size_t name_budget_;
+  std::set<std::string> names_;
+  PickledState state_;
+};
+
+}  // namespace
+}  // namespace pickle
+
+PickledState decode_state(ByteSpan input, const PickleSource& where) {
+  const pickle::Reading reading = pickle::read_graph(input, pickle::Grammar::kBytesItem, where);
+  return pickle::StateReader(reading, where, input.size()).read(reading.root);
+}
+
+}  // namespace reprise
