@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 #include <set>
 #include <thread>
 #include <utility>
@@ -21,6 +22,7 @@
 #include "core/export/export.hpp"
 #include "core/export/safetensors_form.hpp"
 #include "core/export/torch_dist_form.hpp"
+#include "core/export/torch_save_form.hpp"
 #include "core/ports/store_path.hpp"
 
 namespace reprise::cli {
@@ -51,13 +53,15 @@ std::uint64_t bytes_in(const std::string& word) {
 
 constexpr std::uint64_t kShardBytesMax = 5'000'000'000;
 constexpr std::int64_t kJobsMax = 1024;
+constexpr std::string_view kTorch = "torch";
 constexpr std::size_t kNamesShown = 3;
 
 class ExportVerb : public Verb {
  public:
   std::string_view name() const override { return "export"; }
   std::string_view summary() const override {
-    return "Write the tensors as safetensors files, and prove that nothing changed on the way";
+    return "Write the tensors as safetensors files or for torch.load, and prove that nothing "
+           "changed";
   }
   std::string_view examples() const override {
     return "  reprise export ckpt out                                 all tensors, under their "
@@ -66,11 +70,16 @@ class ExportVerb : public Verb {
            "transformers "
            "loads\n"
            "  reprise export ckpt out --map mine.yaml --set vocab=32000\n"
-           "  reprise export ckpt out --max-shard 2GB --jobs 8        several files and an index\n";
+           "  reprise export ckpt out --max-shard 2GB --jobs 8        several files and an index\n"
+           "  reprise export ckpt model.pt --to torch                 one file of torch.save\n"
+           "a torch_dist checkpoint is what 'reprise import' writes, from any form\n";
   }
   void declare(Options& options) override {
-    declare_paths(options, "directory to write; must not exist");
-    options.text(shard_, "--max-shard", "SIZE", "most bytes of a file's tensors (default: 5GB)");
+    declare_paths(options, "directory, or file of torch.save, to write; must not exist");
+    options
+        .text(to_, "--to", "FORM",
+              "safetensors (default), or torch: one file, which torch.load reads as a dict")
+        .text(shard_, "--max-shard", "SIZE", "most bytes of a file's tensors (default: 5GB)");
     declare_rest(options);
   }
 
@@ -138,12 +147,25 @@ class ExportVerb : public Verb {
   virtual std::unique_ptr<ExportForm> form(const Checkpoint& source, const Mapping& mapping) const {
     static_cast<void>(source);
     static_cast<void>(mapping);
+    if (to_ == kTorch) {
+      if (!shard_.empty()) throw Error(Code::kUsage, "--max-shard is for safetensors");
+      return std::make_unique<TorchSaveForm>(std::filesystem::path(target_).filename().string());
+    }
+    if (!to_.empty() && to_ != "safetensors") {
+      throw Error(Code::kUsage, "--to is safetensors or torch, not '" + to_ +
+                                    "'; 'reprise import' writes a torch_dist checkpoint");
+    }
     return std::make_unique<SafetensorsForm>(shard_.empty() ? kShardBytesMax : bytes_in(shard_));
   }
   /// Says whether OUT may have a config.json.
-  virtual WithConfig has_config() const { return WithConfig::kYes; }
+  virtual WithConfig has_config() const {
+    return to_ == kTorch ? WithConfig::kNo : WithConfig::kYes;
+  }
   /// Returns why objects are left out.
-  virtual std::string_view why_no_objects() const { return "since safetensors has tensors alone"; }
+  virtual std::string_view why_no_objects() const {
+    return to_ == kTorch ? "since export takes tensors alone"
+                         : "since safetensors has tensors alone";
+  }
   /// Says what a user may have to do yet.
   virtual std::string_view advice() const { return {}; }
 
@@ -245,6 +267,7 @@ class ExportVerb : public Verb {
 
   std::string source_;
   std::string target_;
+  std::string to_;
   std::string map_;
   std::vector<std::string> values_;
   std::string shard_;

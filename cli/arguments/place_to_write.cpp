@@ -142,7 +142,7 @@ void require_free(const StoredPath& out, Standing standing) {
 std::vector<std::string> unfinished_of(const StoredPath& out) {
   std::vector<std::string> found;
   for (const Aside& aside : set_aside_of(out)) {
-    if (is_marked(*out.store, aside.path, aside.token)) {
+    if (aside.suffix == kNextSuffix || is_marked(*out.store, aside.path, aside.token)) {
       found.push_back(out.store->display(aside.path));
     }
   }

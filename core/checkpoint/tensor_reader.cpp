@@ -109,6 +109,13 @@ TensorReader::Opened& TensorReader::opened(std::uint32_t chunk) {
     Opened& opened =
         found.emplace(Opened{resources_.checkpoint.tensor_item(tensor_, stored), std::nullopt});
     if (stored.form == ItemForm::kView && resources_.checksums != nullptr) {
+      const SharedRecord& record = *stored.view->record;
+      const bool whole = record.range == stored.range && opened.item.contiguous();
+      if (!judges_ && whole && record.range.size != 0) {  // others read parts of it
+        opened.item.crc = record.crc;
+        opened.seen.emplace(record.range.size);
+        return opened;
+      }
       ChecksumTally& tally = judges_ ? *resources_.checksums : opened.around;
       resources_.checkpoint.check_record(tensor_, stored, tally);
     }
@@ -132,8 +139,11 @@ void TensorReader::judge(std::uint32_t chunk, Opened& opened) {
   const StoredChunk& stored = tensor_.chunks[chunk];
   const auto slice = resources_.checkpoint.slice(tensor_.key, stored.file, stored.range);
   add_unused(*slice, opened.item, *opened.seen);
-  const Record record{.name = "data/0", .size = opened.item.data_bytes, .crc = opened.item.crc};
+  const Record record{.name = stored.view ? stored.view->record->name : "data/0",
+                      .size = opened.item.data_bytes,
+                      .crc = opened.item.crc};
   const bool matches = opened.seen->value() == record.crc;
+  if (matches && stored.view) stored.view->record->checked = true;
   resources_.checksums->add(slice->place_at(0).file, record, matches, [&] {
     ErrorPlace place = slice->place_at(opened.item.data_offset);
     place.key = tensor_.key;

@@ -184,6 +184,35 @@ TEST_F(ExportVerb, import_brings_back_what_export_took_apart) {
   EXPECT_EQ(run_program({"import", out_, again}).exit_code, 2) << "it exists";
 }
 
+TEST_F(ExportVerb, one_file_of_torch_save_has_what_the_checkpoint_has) {
+  const std::string file = directory_.path() + "/model.pt";
+  const Words words = {"export", kGpt, file, "--to", "torch"};
+  const auto result = run_program(words);
+  ASSERT_EQ(result.exit_code, 0) << result.all();
+  EXPECT_THAT(result.out, AllOf(HasSubstr("36 tensors, 4,368 elements, 14.22 KiB, in model.pt\n"),
+                                HasSubstr("proved: read back"),
+                                HasSubstr("left out, since export takes tensors alone: ")));
+  for (const auto* key : {"decoder.layers.self_attention.linear_qkv.weight",
+                          "optimizer.state.exp_avg.decoder.final_layernorm.bias"}) {
+    EXPECT_EQ(elements(file, key), elements(kGpt, key)) << key;
+    EXPECT_FALSE(elements(file, key).empty()) << key;
+  }
+  EXPECT_EQ(run_program({"verify", file}).exit_code, 0);
+  EXPECT_THAT(run_program(words).err, HasSubstr("OUT already exists"));
+  fs::remove(file);
+  EXPECT_THAT(run_program({"export", kGpt, file, "--to", "torch", "--max-shard", "1GB"}).err,
+              HasSubstr("--max-shard is for safetensors"));
+  EXPECT_THAT(run_program({"export", kGpt, file, "--to", "torch_dist"}).err,
+              HasSubstr("'reprise import' writes a torch_dist checkpoint"));
+  EXPECT_TRUE(fs::is_empty(directory_.path()));
+  if (!has_tripwires()) GTEST_SKIP() << "this kernel can't send a signal for a change";
+  const auto ended =
+      run_program(words, {.tripwire = Tripwire{directory_.path(), DN_CREATE, SIGINT}});
+  EXPECT_EQ(ended.exit_code, 2) << ended.all();
+  EXPECT_THAT(ended.err, HasSubstr("interrupted by a signal: nothing of it is left"));
+  EXPECT_TRUE(fs::is_empty(directory_.path()));
+}
+
 TEST_F(ExportVerb, import_refuses_cuts_that_are_of_no_use) {
   const auto refused = [&](const Words& options) {
     Words words = {"import", kGpt, out_};

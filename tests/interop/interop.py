@@ -33,12 +33,13 @@ from content import Different, Reprise, Skipped
 def all_cases():
     """Returns a list of (name, check). check(reprise, folder) gets an empty folder; it returns the amount compared and a description of it."""
     import changes
+    import exports
     import flips
     import older
     import reads
     import reruns
     import writes
-    found = [*reads.cases(), *writes.cases(), *reruns.cases(), *older.cases(), *flips.cases(), *changes.cases()]
+    found = [*reads.cases(), *writes.cases(), *reruns.cases(), *older.cases(), *flips.cases(), *changes.cases(), *exports.cases()]
     if writes.has_mcore():
         import mimo
         return [*found, *reads.mcore_cases(), *mimo.cases()]

@@ -231,4 +231,18 @@ Bytes encode_tensor_pickle(DType dtype, const Dims& shape, const FoldedExtents& 
   return out.finish();
 }
 
+Bytes encode_state_dict(std::span<const NamedTensor> tensors) {
+  Emitter out(Protocol::kTwo);
+  out.op('}');
+  out.memoize();
+  if (!tensors.empty()) out.mark();
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    out.text(tensors[i].key);
+    out.memoize();
+    emit_tensor(out, {tensors[i].dtype, unfolded(tensors[i].shape, {})}, std::to_string(i));
+  }
+  if (!tensors.empty()) out.op('u');
+  return out.finish();
+}
+
 }  // namespace reprise

@@ -2,6 +2,8 @@
 // Pickles values and tensors as torch.save does: with protocol 2, and with no opcodes except those
 // that torch's weights_only unpickler accepts.
 
+#include <span>
+#include <string_view>
 #include <vector>
 
 #include "core/base/bytes.hpp"
@@ -21,5 +23,15 @@ Bytes encode_value(const Value& value, std::vector<ByteSpan>* storages);
 /// whose storage `data/0` holds only the tensor's elements. The length of the pickle depends only
 /// on dtype and shape.
 Bytes encode_tensor_pickle(DType dtype, const Dims& shape, const FoldedExtents& folded = {});
+
+/// A tensor of a state dict.
+struct NamedTensor {
+  std::string_view key;
+  DType dtype = DType::kFloat32;
+  Dims shape;
+};
+/// Returns the `data.pkl` of a dict from keys to contiguous CPU tensors. Tensor i has a storage of
+/// its own, in the record `data/<i>`. Throws UNSUPPORTED if a key is not UTF-8.
+Bytes encode_state_dict(std::span<const NamedTensor> tensors);
 
 }  // namespace reprise
