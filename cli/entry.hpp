@@ -2,7 +2,7 @@
 // Runs the verbs of a program as its process: with the arguments, the terminal and the environment
 // that it was started with.
 
-#include "cli/verb.hpp"
+#include "cli/frame/verb.hpp"
 
 namespace reprise::cli {
 

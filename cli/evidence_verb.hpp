@@ -7,8 +7,8 @@
 #include <string>
 
 #include "cli/arguments/part_of_work.hpp"
+#include "cli/frame/verb.hpp"
 #include "cli/output/progress_line.hpp"
-#include "cli/verb.hpp"
 #include "core/adapters/posix/posix_clock.hpp"
 #include "reports/report.hpp"
 

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "cli/exit_code.hpp"
+#include "cli/frame/exit_code.hpp"
+#include "cli/frame/verb.hpp"
 #include "cli/output/console.hpp"
-#include "cli/verb.hpp"
 
 namespace CLI {
 class App;

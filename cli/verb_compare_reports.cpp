@@ -5,8 +5,8 @@
 #include <map>
 
 #include "cli/arguments/report_argument.hpp"
+#include "cli/frame/verb.hpp"
 #include "cli/output/table.hpp"
-#include "cli/verb.hpp"
 #include "core/base/print.hpp"
 #include "reports/compare/history.hpp"
 #include "reprise/error.hpp"

@@ -1,8 +1,8 @@
 #include <CLI/CLI.hpp>
 
+#include "cli/frame/verb.hpp"
 #include "cli/output/completion_script.hpp"
 #include "cli/program.hpp"
-#include "cli/verb.hpp"
 #include "reprise/error.hpp"
 
 namespace reprise::cli {

@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
 #include "cli/evidence_verb.hpp"
-#include "cli/interrupts.hpp"
+#include "cli/frame/interrupts.hpp"
 #include "core/base/print.hpp"
 #include "driver/exhaust/exhaust.hpp"
 #include "reprise/error.hpp"

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "cli/frame/verb.hpp"
 #include "cli/output/table.hpp"
-#include "cli/verb.hpp"
 #include "core/base/print.hpp"
 #include "reports/code_guide.hpp"
 #include "reprise/error.hpp"

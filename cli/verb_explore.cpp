@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "cli/evidence_verb.hpp"
-#include "cli/interrupts.hpp"
+#include "cli/frame/interrupts.hpp"
 #include "cli/output/table.hpp"
 #include "core/base/hash.hpp"
 #include "core/base/print.hpp"

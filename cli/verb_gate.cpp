@@ -6,7 +6,7 @@
 #include "cli/arguments/checkpoint_argument.hpp"
 #include "cli/arguments/release_policy.hpp"
 #include "cli/arguments/report_argument.hpp"
-#include "cli/verb.hpp"
+#include "cli/frame/verb.hpp"
 #include "core/base/bytes.hpp"
 #include "core/base/print.hpp"
 #include "core/ports/whole_file.hpp"

@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "cli/frame/verb.hpp"
 #include "cli/output/text_output.hpp"
-#include "cli/verb.hpp"
 #include "core/base/shell_word.hpp"
 #include "reprise/error.hpp"
 

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "cli/arguments/report_argument.hpp"
-#include "cli/verb.hpp"
+#include "cli/frame/verb.hpp"
 #include "core/base/print.hpp"
 #include "driver/runs/run.hpp"
 #include "reports/shards.hpp"

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/evidence_verb.hpp"
-#include "cli/interrupts.hpp"
+#include "cli/frame/interrupts.hpp"
 #include "cli/output/table.hpp"
 #include "cli/output/text_output.hpp"
 #include "core/base/print.hpp"

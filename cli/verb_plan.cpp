@@ -1,10 +1,10 @@
 #include <fmt/format.h>
 
 #include "cli/arguments/checkpoint_argument.hpp"
+#include "cli/frame/verb.hpp"
 #include "cli/output/table.hpp"
 #include "cli/plan/plan_outcome.hpp"
 #include "cli/plan/plan_subject.hpp"
-#include "cli/verb.hpp"
 #include "core/base/print.hpp"
 #include "core/checkpoint/checkpoint.hpp"
 #include "driver/language/model_file.hpp"

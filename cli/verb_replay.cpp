@@ -3,7 +3,7 @@
 #include <cstdlib>
 
 #include "cli/arguments/checkpoint_argument.hpp"
-#include "cli/verb.hpp"
+#include "cli/frame/verb.hpp"
 #include "core/ports/whole_file.hpp"
 #include "driver/language/catalogue.hpp"
 #include "driver/language/scenario_writer.hpp"

@@ -5,8 +5,8 @@
 
 #include "cli/arguments/checkpoint_argument.hpp"
 #include "cli/arguments/report_argument.hpp"
+#include "cli/frame/verb.hpp"
 #include "cli/output/table.hpp"
-#include "cli/verb.hpp"
 #include "core/base/bytes.hpp"
 #include "core/base/print.hpp"
 #include "core/base/sha256.hpp"

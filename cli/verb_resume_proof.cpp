@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
+#include "cli/frame/verb.hpp"
 #include "cli/output/text_output.hpp"
-#include "cli/verb.hpp"
 #include "core/base/shell_word.hpp"
 #include "driver/programs/resume_proof.hpp"
 #include "driver/programs/verification_card.hpp"

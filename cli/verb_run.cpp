@@ -9,11 +9,11 @@
 
 #include "cli/arguments/part_of_work.hpp"
 #include "cli/arguments/report_argument.hpp"
-#include "cli/interrupts.hpp"
+#include "cli/frame/interrupts.hpp"
+#include "cli/frame/verb.hpp"
 #include "cli/output/progress_line.hpp"
 #include "cli/output/run_text.hpp"
 #include "cli/output/text_output.hpp"
-#include "cli/verb.hpp"
 #include "core/adapters/posix/posix_clock.hpp"
 #include "core/base/print.hpp"
 #include "driver/lanes/scratch_directory.hpp"

@@ -6,10 +6,10 @@
 #include <optional>
 
 #include "cli/arguments/shell_words.hpp"
-#include "cli/interrupts.hpp"
+#include "cli/frame/interrupts.hpp"
+#include "cli/frame/verb.hpp"
 #include "cli/output/progress_line.hpp"
 #include "cli/output/watch_text.hpp"
-#include "cli/verb.hpp"
 #include "core/adapters/posix/posix_clock.hpp"
 #include "core/base/print.hpp"
 #include "core/base/shell_word.hpp"

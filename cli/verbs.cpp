@@ -1,4 +1,4 @@
-#include "cli/verb.hpp"
+#include "cli/frame/verb.hpp"
 
 namespace reprise::cli {
 
@@ -13,6 +13,8 @@ Verbs all_verbs() {
   verbs.push_back(make_exhaust());
   verbs.push_back(make_inspect());
   verbs.push_back(make_verify());
+  verbs.push_back(make_digest());
+  verbs.push_back(make_seal());
   verbs.push_back(make_diff());
   verbs.push_back(make_reshard());
   verbs.push_back(make_export());

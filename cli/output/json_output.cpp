@@ -82,6 +82,7 @@ Json to_json(const VerifyReport& report) {
           {"where", report.location ? Json(report.where) : Json(nullptr)},
           {"payload_read", report.payload_read},
           {"manifest", report.manifest},
+          {"sealed", report.sealed},
           {"no_checksums", report.no_checksums},
           {"findings", to_json(report.findings)},
           {"errors", count_of(report.findings, Severity::kError)},

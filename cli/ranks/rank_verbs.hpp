@@ -1,7 +1,7 @@
 #pragma once
 // Declares the verbs of the program reprise-ranks.
 
-#include "cli/verb.hpp"
+#include "cli/frame/verb.hpp"
 
 namespace reprise::cli {
 

@@ -33,7 +33,7 @@ bool is_small_file(const Entry& entry) {
   if (entry.directory && !entry.link) return false;
   const std::string_view name = entry.name;
   return name == kMetadataFile || rank_of_metadata(name) || name == kCommonFile ||
-         name == kBackendFile || name == kIntegrityFile || is_mark(name);
+         name == kBackendFile || name == kIntegrityFile || name == kSealFile || is_mark(name);
 }
 
 bool belongs_to_checkpoint(const Entry& entry) {

@@ -9,8 +9,8 @@
 
 namespace reprise {
 
-/// True for the names of metadata, common.pt, metadata.json, integrity.json and writers' marks
-/// (set_aside.hpp), unless the entry is a directory.
+/// True for the names of metadata, common.pt, metadata.json, integrity.json, a seal and writers'
+/// marks (set_aside.hpp), unless the entry is a directory.
 bool is_small_file(const Entry& entry);
 /// True for names that is_small_file() accepts and for names of payload files.
 bool belongs_to_checkpoint(const Entry& entry);

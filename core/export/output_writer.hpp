@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "core/checkpoint/batches.hpp"
 #include "core/checkpoint/byte_progress.hpp"
-#include "core/export/batches.hpp"
 #include "core/export/export_form.hpp"
 #include "core/export/mapped_tensor.hpp"
 #include "core/export/piece_reader.hpp"

@@ -8,7 +8,7 @@
 #include <span>
 #include <utility>
 
-#include "core/export/batches.hpp"
+#include "core/checkpoint/batches.hpp"
 #include "core/export/convert.hpp"
 #include "core/geometry/tiling.hpp"
 #include "reprise/error.hpp"

@@ -15,6 +15,8 @@
 namespace reprise {
 
 inline constexpr std::string_view kIntegrityFile = "integrity.json";
+/// A seal (core/seal), which says what the other files of the directory held when it was made.
+inline constexpr std::string_view kSealFile = "reprise-seal.json";
 
 struct FileDigest {
   std::string name;

@@ -34,6 +34,7 @@ struct VerifyReport {
   std::vector<std::string> opaque;    ///< keys of objects whose content is not interpreted
   bool payload_read = false;
   bool manifest = false;          ///< true if all files were compared with an integrity.json
+  bool sealed = false;            ///< true if all files were compared with a seal (core/seal)
   bool partial_manifest = false;  ///< true if there is one that does not list all files
   std::optional<HealthReport> health = {};  ///< if it was asked for
   bool no_checksums = false;  ///< true if there are tensors without checksums: safetensors

@@ -20,7 +20,7 @@ from typing import Any, Union
 from . import program
 from .errors import Error
 
-__all__ = ["Answer", "diff", "export", "import_", "inspect", "reshard", "verify", "which"]
+__all__ = ["Answer", "diff", "digest", "export", "import_", "inspect", "reshard", "seal", "verify", "which"]
 
 Path = Union[str, "os.PathLike[str]"]
 
@@ -69,6 +69,19 @@ def diff(left: Path, right: Path, **options: Any) -> Answer:
     Throws Error if one can't be opened. What is damaged within is ``answer["damage"]``.
     """
     return _answer("diff", [left, right], options)
+
+
+def digest(checkpoint: Path, **options: Any) -> dict[str, int]:
+    """Returns the digest of each tensor, as ``reprise.torch.digest.digests`` computes them. Throws Error for damage."""
+    answer = _answer("digest", [checkpoint], options)
+    if answer.code == 2:
+        raise Error("CHECKSUM", f"{os.fspath(checkpoint)} does not have its checksums")
+    return {tensor["key"]: int(tensor["digest"], 16) for tensor in answer.get("tensors", [])}
+
+
+def seal(checkpoint: Path, **options: Any) -> Answer:
+    """Writes digests of the checkpoint to ``reprise-seal.json`` in it, or to ``out``. Not good if another one is there."""
+    return _answer("seal", [checkpoint], options)
 
 
 def reshard(source: Path, target: Path, **options: Any) -> Answer:

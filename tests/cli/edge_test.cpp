@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/interrupts.hpp"
+#include "cli/frame/interrupts.hpp"
 #include "cli/output/plain_text.hpp"
 #include "core/format/bytes_item.hpp"
 #include "tests/cli/damage.hpp"

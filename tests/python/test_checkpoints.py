@@ -82,6 +82,17 @@ class Checkpoints(Scratch):
         self.assertEqual((written.good, written["proved"]), (True, 4368))
         self.assertTrue(checkpoints.diff(self.folder / "out", self.folder / "back", quiet=True)["different"] == 0)
 
+    def test_sealed(self):
+        copy = self.folder / "copy"
+        shutil.copytree(HALVES, copy)
+        self.assertEqual(checkpoints.digest(copy), checkpoints.digest(PIECES, jobs=1))
+        self.assertEqual(checkpoints.seal(copy)["result"], "sealed")
+        self.assertTrue(checkpoints.verify(copy, sealed=True).good)
+        self.assertTrue(checkpoints.seal(copy, jobs=1).good)
+        next(copy.rglob("common.pt")).with_name("new").write_text("x")
+        self.assertFalse(checkpoints.seal(copy).good)
+        self.assertFalse(checkpoints.verify(copy, sealed=True).good)
+
     def test_which(self):
         for step in (5, 20):
             shutil.copytree(ROOT / "tests/data/torch_2.15.0/plain", self.folder / f"step-{step}")
@@ -197,6 +208,13 @@ class Health(Scratch):
                         self.assertAlmostEqual(found[key][name], value, delta=1e-9 * (1 + abs(value)))
                     else:
                         self.assertEqual(found[key][name], value, name)
+
+    def test_digests_are_those_of_the_trainer(self):
+        from reprise.torch import digest
+
+        state = self.states()
+        dcp.save(state, checkpoint_id=self.folder / "ckpt")
+        self.assertEqual(checkpoints.digest(self.folder / "ckpt"), digest.digests(state))
 
     def test_health(self):
         state = self.states()

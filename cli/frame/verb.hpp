@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/exit_code.hpp"
-#include "cli/options.hpp"
+#include "cli/frame/exit_code.hpp"
+#include "cli/frame/options.hpp"
 #include "cli/output/console.hpp"
 
 namespace reprise::cli {
@@ -38,6 +38,8 @@ std::unique_ptr<Verb> make_mutants();
 std::unique_ptr<Verb> make_exhaust();
 std::unique_ptr<Verb> make_inspect();
 std::unique_ptr<Verb> make_verify();
+std::unique_ptr<Verb> make_digest();
+std::unique_ptr<Verb> make_seal();
 std::unique_ptr<Verb> make_diff();
 std::unique_ptr<Verb> make_reshard();
 std::unique_ptr<Verb> make_export();

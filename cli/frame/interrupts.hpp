@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include "cli/arguments/place_to_write.hpp"
+#include "cli/frame/verb.hpp"
 #include "cli/output/progress_line.hpp"
-#include "cli/verb.hpp"
 #include "core/adapters/posix/posix_clock.hpp"
 #include "reprise/error.hpp"
 

@@ -1,4 +1,4 @@
-#include "cli/interrupts.hpp"
+#include "cli/frame/interrupts.hpp"
 
 #include <array>
 #include <csignal>

@@ -4,9 +4,9 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/arguments/checkpoint_argument.hpp"
+#include "cli/frame/verb.hpp"
 #include "cli/output/json_text.hpp"
 #include "cli/output/table.hpp"
-#include "cli/verb.hpp"
 #include "core/base/print.hpp"
 #include "core/base/printable.hpp"
 #include "core/ports/no_progress.hpp"

@@ -7,13 +7,13 @@
 #include <span>
 
 #include "cli/arguments/checkpoint_argument.hpp"
+#include "cli/frame/verb.hpp"
 #include "cli/keys/key_filter.hpp"
 #include "cli/output/describe.hpp"
 #include "cli/output/json_output.hpp"
 #include "cli/output/progress_line.hpp"
 #include "cli/output/table.hpp"
 #include "cli/output/value_tree.hpp"
-#include "cli/verb.hpp"
 #include "core/adapters/posix/posix_clock.hpp"
 #include "core/base/natural_order.hpp"
 #include "core/base/print.hpp"

@@ -45,4 +45,8 @@ class Options {
   CLI::App& app_;
 };
 
+/// Returns the number of threads for the value of --jobs, which is 0 if it was not given. Throws
+/// USAGE for more than 1,024.
+int threads_for(std::int64_t jobs);
+
 }  // namespace reprise::cli

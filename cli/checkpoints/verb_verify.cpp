@@ -5,15 +5,20 @@
 
 #include "cli/arguments/checkpoint_argument.hpp"
 #include "cli/arguments/health_limits.hpp"
+#include "cli/frame/verb.hpp"
 #include "cli/output/files_report.hpp"
 #include "cli/output/json_output.hpp"
 #include "cli/output/progress_line.hpp"
-#include "cli/verb.hpp"
 #include "core/adapters/posix/host_device.hpp"
 #include "core/adapters/posix/posix_clock.hpp"
+#include "core/adapters/posix/thread_tasks.hpp"
 #include "core/base/out_of_memory.hpp"
 #include "core/base/print.hpp"
 #include "core/base/printable.hpp"
+#include "core/format/integrity.hpp"
+#include "core/ports/store_path.hpp"
+#include "core/ports/whole_file.hpp"
+#include "core/seal/seal.hpp"
 #include "core/verify/verify.hpp"
 
 namespace reprise::cli {
@@ -22,7 +27,9 @@ namespace {
 /// Returns the text after the verdict "whole", which says what was not checked. Returns empty text
 /// if everything was checked.
 std::string_view reservation(const VerifyReport& report) {
-  if (report.verdict() != VerifyVerdict::kWhole || report.manifest) return "";
+  if (report.verdict() != VerifyVerdict::kWhole) return "";
+  if (report.sealed) return "; every byte is as it was sealed";
+  if (report.manifest) return "";
   if (!report.payload_read) return "; the payload was not read";
   if (report.no_checksums) {
     return "; safetensors has no checksums: all bytes were read, but changed values can't be "
@@ -115,6 +122,7 @@ class VerifyVerb final : public Verb {
            "missing\n"
            "  reprise verify --health ckpt             also NaN, infinite, uninitialized weights\n"
            "  reprise verify --health --limit abs=1e4 --limit zeros=0.9 ckpt\n"
+           "  reprise verify --sealed ckpt             is every byte as 'reprise seal' found it?\n"
            "  reprise verify --json ckpt | jq '.checkpoints[].findings[].message'\n";
   }
   void declare(Options& options) override {
@@ -132,6 +140,9 @@ class VerifyVerb final : public Verb {
         .texts(limits_, "--limit", "KIND=N",
                "with --health: the most that each tensor may have: nan=COUNT, inf=COUNT, "
                "zeros=SHARE, denormals=SHARE, abs=VALUE; more is an error")
+        .flag(sealed_, "--sealed",
+              "compare every byte with the seal that 'reprise seal' made there")
+        .text(seal_, "--seal", "FILE", "compare every byte with this seal")
         .flag(json_, "--json", "print one JSON document")
         .text(report_, "--report", "DIR",
               "write report.json (lane files), junit.xml, report.html and summary.md there")
@@ -142,6 +153,9 @@ class VerifyVerb final : public Verb {
     if (!limits_.empty() && !health_) throw Error(Code::kUsage, "--limit needs --health");
     if (health_ && skip_payload_) {
       throw Error(Code::kUsage, "--health reads the payload, which --no-payload leaves out");
+    }
+    if (!seal_.empty() && paths_.size() != 1) {
+      throw Error(Code::kUsage, "--seal is of one checkpoint; --sealed takes that of each");
     }
     limits_of_health_ = parse_health_limits(limits_);
     ExitCode worst = ExitCode::kPass;
@@ -184,9 +198,33 @@ class VerifyVerb final : public Verb {
                           ProgressUnit::kBytes);
     HostDevice device("host", 0);
     const HealthRequest health{limits_of_health_, device};
-    return verify(*stored.store, stored.path,
-                  skip_payload_ ? PayloadCheck::kSkip : PayloadCheck::kRead, progress,
-                  health_ ? &health : nullptr);
+    VerifyReport report = verify(*stored.store, stored.path,
+                                 skip_payload_ ? PayloadCheck::kSkip : PayloadCheck::kRead,
+                                 progress, health_ ? &health : nullptr);
+    if (sealed_ || !seal_.empty()) compare_with_seal(*stored.store, device, progress, report);
+    return report;
+  }
+
+  /// Adds what differs from the seal. A seal that is missing or can't be read is an error.
+  void compare_with_seal(Store& store, Device& device, Progress& progress,
+                         VerifyReport& report) const {
+    if (!report.location) return;
+    const std::string& directory = report.location->directory;
+    const StoredPath own = seal_.empty() ? StoredPath{} : stored_path(seal_);
+    Store& of_seal = seal_.empty() ? store : *own.store;
+    const std::string path =
+        seal_.empty() ? join_path(directory, std::string(kSealFile)) : own.path;
+    const ErrorPlace place{.file = of_seal.display(path)};
+    if (!of_seal.stat(path)) {
+      throw Error(Code::kNotFound, "there is no seal: 'reprise seal' makes one", place);
+    }
+    const Seal seal = read_seal(read_all(of_seal, path, kSealBytesMax), place);
+    ThreadTasks tasks(threads_for(0));
+    for (Finding& finding :
+         reprise::compare_with_seal(store, directory, seal, {device, tasks, progress})) {
+      report.findings.push_back(std::move(finding));
+    }
+    report.sealed = true;
   }
 
   void print(const std::string& given, const VerifyReport& report, const Console& console) const {
@@ -220,6 +258,8 @@ class VerifyVerb final : public Verb {
   std::string report_;
   std::vector<std::string> limits_;
   HealthLimits limits_of_health_;
+  std::string seal_;
+  bool sealed_ = false;
   bool health_ = false;
   bool skip_payload_ = false;
   bool strict_ = false;

@@ -1,9 +1,14 @@
-#include "cli/options.hpp"
+#include "cli/frame/options.hpp"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <charconv>
 #include <limits>
+#include <string>
 #include <string_view>
+#include <thread>
+
+#include "reprise/error.hpp"
 
 namespace reprise::cli {
 namespace {
@@ -75,6 +80,15 @@ Options& Options::number(std::int64_t& value, const std::string& name, std::int6
                          const std::string& help) {
   app_.add_option(name, value, help)->transform(decimal_from(least))->type_name("N");
   return *this;
+}
+
+int threads_for(std::int64_t jobs) {
+  constexpr std::int64_t kJobsMax = 1024;
+  if (jobs > kJobsMax) {
+    throw Error(Code::kUsage, "--jobs is at most " + std::to_string(kJobsMax));
+  }
+  if (jobs != 0) return static_cast<int>(jobs);
+  return static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
 }
 
 }  // namespace reprise::cli

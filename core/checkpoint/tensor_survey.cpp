@@ -1,0 +1,116 @@
+#include "core/checkpoint/tensor_survey.hpp"
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "core/checkpoint/batches.hpp"
+#include "core/checkpoint/byte_progress.hpp"
+#include "core/checkpoint/checksum_tally.hpp"
+#include "core/checkpoint/extents.hpp"
+#include "core/checkpoint/tensor_reader.hpp"
+#include "core/geometry/blocks.hpp"
+#include "core/geometry/dtype.hpp"
+
+namespace reprise {
+namespace {
+
+constexpr std::size_t kBlockBytes = std::size_t{4} << 20U;
+
+/// What one thread reads with.
+class Surveyor {
+ public:
+  Surveyor(const Checkpoint& opened, Device& device)
+      : checkpoint_(opened), device_(device), block_(kBlockBytes), staging_(kBlockBytes) {}
+
+  void read(const SurveyItem& item, const TakeElements& take) {
+    const auto most = static_cast<std::int64_t>(block_.size() / size_of(item.tensor->dtype));
+    for (const Box& box : item.boxes) {
+      for_each_block(box.extent, most, [&](const Box& within) {
+        const Box block = shifted(within, box.offset);
+        of(*item.tensor).read(block, block_.data());
+        const auto elements = static_cast<std::size_t>(block.elements());
+        take(block, ByteSpan(block_).first(elements * size_of(item.tensor->dtype)));
+      });
+    }
+  }
+  void require_in_place() const { checkpoint_.require_files_in_place(); }
+  Findings findings() const { return checksums_.findings(); }
+
+ private:
+  static Box shifted(Box box, const Dims& by) {
+    for (std::size_t d = 0; d < by.size(); ++d) box.offset[d] += by[d];
+    return box;
+  }
+  TensorReader& of(const StoredTensor& tensor) {
+    if (of_ != &tensor) {
+      reader_.emplace(ReaderResources{checkpoint_, device_, staging_, &checksums_}, tensor);
+      of_ = &tensor;
+    }
+    return *reader_;
+  }
+
+  Checkpoint checkpoint_;
+  Device& device_;
+  ChecksumTally checksums_;
+  Bytes block_;
+  Bytes staging_;
+  std::optional<TensorReader> reader_;
+  const StoredTensor* of_ = nullptr;
+};
+
+}  // namespace
+
+void add_chunks(const StoredTensor& tensor, std::vector<SurveyItem>& items) {
+  for (const StoredChunk& chunk : tensor.chunks) {
+    SurveyItem item{&tensor, {}};
+    for (const Piece& piece : pieces_of(tensor, chunk)) item.boxes.push_back(piece.box);
+    items.push_back(std::move(item));
+  }
+}
+
+Findings survey(Checkpoint& checkpoint, std::span<const SurveyItem> items, const SurveyPorts& ports,
+                const std::function<TakeElements(std::size_t)>& taker) {
+  require_apart(checkpoint);
+  ByteProgress progress(ports.progress);
+  std::mutex advancing;
+  std::vector<Batch> batches;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    batches.push_back({i, 0, 0});
+    for (const Box& box : items[i].boxes) {
+      progress.expect(static_cast<std::uint64_t>(box.elements()) * size_of(items[i].tensor->dtype));
+    }
+  }
+  std::vector<std::unique_ptr<Surveyor>> surveyors(static_cast<std::size_t>(ports.tasks.threads()));
+  const auto read = [&](Surveyor& surveyor, std::size_t index) {
+    const TakeElements take = taker(index);
+    surveyor.read(items[index], [&](const Box& box, ByteSpan elements) {
+      take(box, elements);
+      const std::lock_guard lock(advancing);
+      progress.go(items[index].tensor->key, elements.size());
+    });
+  };
+  from_one_checkpoint(
+      [&] {
+        do_batches(ports.tasks, batches, [&](std::size_t thread) {
+          surveyors[thread] = std::make_unique<Surveyor>(checkpoint, ports.device);
+          return [&read, own = surveyors[thread].get()](std::size_t b) { read(*own, b); };
+        });
+      },
+      [&] {
+        checkpoint.require_in_place();
+        for (const auto& one : surveyors) {
+          if (one) one->require_in_place();
+        }
+      });
+  Findings findings;
+  for (const auto& one : surveyors) {
+    if (!one) continue;
+    for (Finding& finding : one->findings()) findings.push_back(std::move(finding));
+  }
+  return findings;
+}
+
+}  // namespace reprise
