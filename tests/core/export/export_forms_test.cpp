@@ -198,6 +198,52 @@ TEST_P(ExportForms, damage_of_the_checkpoint_is_named_and_not_copied) {
   EXPECT_EQ(run(source, {mapped(source.catalog().tensors[0], 0)}).proved, 1000U);
 }
 
+/// Puts the first two tensors in each other's place, as a mapping would whose inverse is another.
+class Exchanging final : public ExportForm {
+ public:
+  explicit Exchanging(std::unique_ptr<ExportForm> inner) : inner_(std::move(inner)) {}
+
+  void require_holds(const MappedTensor& tensor) const override { inner_->require_holds(tensor); }
+  std::vector<OutputFile> lay_out(const std::vector<MappedTensor>& tensors) override {
+    auto files = inner_->lay_out(tensors);
+    std::swap(files.front().parts[0].begin, files.front().parts[1].begin);
+    return files;
+  }
+  void prepare(Store& store, CommitTarget& target, const std::vector<std::string>& names) override {
+    inner_->prepare(store, target, names);
+  }
+  std::string path_of(const CommitTarget& target, const std::string& name) const override {
+    return inner_->path_of(target, name);
+  }
+  void complete(Store& store, const CommitTarget& target) override {
+    inner_->complete(store, target);
+  }
+  Checkpoint opened(Store& store, const CommitTarget& target) override {
+    return inner_->opened(store, target);
+  }
+  void commit(Store& store, CommitTarget& target) override { inner_->commit(store, target); }
+  void abandon(Store& store, CommitTarget& target) override { inner_->abandon(store, target); }
+
+ private:
+  std::unique_ptr<ExportForm> inner_;
+};
+
+TEST_P(ExportForms, tensors_in_each_others_place_are_noticed) {
+  test::WrittenCheckpoint written;
+  written.bytes("a", 2, 7).bytes("b", 2, 8).bytes("c", 2, 8);
+  Checkpoint source = Checkpoint::open(written.store(), "ckpt");
+  const auto tensors = every_tensor_of(source.catalog());
+  Exchanging form(GetParam().make());
+  CommitTarget target{GetParam().out};
+  target.replace = false;
+  const auto error = contracts::error_of([&] {
+    export_tensors(source, tensors, form, target, {}, {store_, device_, tasks_, tasks_, progress_});
+  });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code(), Code::kChecksum);
+  EXPECT_THAT(names(), ::testing::IsEmpty());
+}
+
 /// Stands for a process that is killed before its n-th change: from then on, nothing works.
 class MortalStore final : public PassingStore {
  public:
