@@ -65,7 +65,7 @@ struct ExportPorts {
   Store& store;  ///< store to write to
   Device& device;
   Tasks& tasks;
-  Tasks& background;  ///< threads of its own, which sync files meanwhile
+  Tasks& background;  ///< threads of its own, which sync files while others are written
   Progress& progress;
 };
 
