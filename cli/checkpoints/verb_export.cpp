@@ -288,7 +288,7 @@ class ImportVerb final : public ExportVerb {
   std::string_view examples() const override {
     return "  reprise import model.safetensors ckpt                  plain DCP, as torch saves it\n"
            "  reprise import hf ckpt --ranks 8                       dimension 0 in 8 chunks\n"
-           "  reprise import hf run/release --map megatron.yaml --megatron --writers 4\n";
+           "  reprise import hf run/release --map llama-import --megatron --writers 4\n";
   }
   void declare(Options& options) override {
     declare_paths(options, "directory of the new checkpoint; must not exist");
