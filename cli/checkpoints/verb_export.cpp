@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <map>
 #include <set>
 #include <thread>
 #include <utility>
@@ -145,7 +146,6 @@ class ExportVerb : public Verb {
   }
   /// Returns the form of OUT.
   virtual std::unique_ptr<ExportForm> form(const Checkpoint& source, const Mapping& mapping) const {
-    static_cast<void>(source);
     static_cast<void>(mapping);
     if (to_ == kTorch) {
       if (!shard_.empty()) throw Error(Code::kUsage, "--max-shard is for safetensors");
@@ -155,7 +155,13 @@ class ExportVerb : public Verb {
       throw Error(Code::kUsage, "--to is safetensors or torch, not '" + to_ +
                                     "'; 'reprise import' writes a torch_dist checkpoint");
     }
-    return std::make_unique<SafetensorsForm>(shard_.empty() ? kShardBytesMax : bytes_in(shard_));
+    std::map<std::string, std::string> texts = {{"format", "pt"}};
+    for (const auto& [name, text] : source.metadata().texts) {
+      // Other texts may speak of names, which rules change.
+      if (map_.empty() || name == "format") texts[name] = text;
+    }
+    return std::make_unique<SafetensorsForm>(shard_.empty() ? kShardBytesMax : bytes_in(shard_),
+                                             std::move(texts));
   }
   /// Says whether OUT may have a config.json.
   virtual WithConfig has_config() const {

@@ -31,8 +31,9 @@ std::string shard_name(std::size_t index, std::size_t count) {
 }
 
 OutputFile shard_of(const std::vector<MappedTensor>& tensors,
-                    const std::vector<std::uint32_t>& indices) {
-  SafetensorsHeader header{.metadata = {{"format", "pt"}}};
+                    const std::vector<std::uint32_t>& indices,
+                    const std::map<std::string, std::string>& texts) {
+  SafetensorsHeader header{.metadata = texts};
   for (const auto t : indices) {
     header.entries.push_back(
         {.key = tensors[t].key, .dtype = tensors[t].dtype, .shape = tensors[t].shape});
@@ -79,7 +80,7 @@ std::vector<OutputFile> SafetensorsForm::lay_out(const std::vector<MappedTensor>
   }
   std::vector<OutputFile> files;
   for (std::size_t i = 0; i < shards.size(); ++i) {
-    files.push_back(shard_of(tensors, shards[i]));
+    files.push_back(shard_of(tensors, shards[i], texts_));
     files.back().name = shard_name(i, shards.size());
     for (const auto t : shards[i]) shard_of_[tensors[t].key] = files.back().name;
   }

@@ -1,6 +1,7 @@
 #pragma once
 // Reads and writes `.metadata`, the pickle in which a torch_dist checkpoint describes itself.
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -46,8 +47,11 @@ struct Metadata {
   std::vector<PlannerEntry> planner_data;  ///< empty for Megatron-Core's files, which have none
   std::string checkpoint_id;               ///< as the saver wrote it; informational
   std::string save_id;
-  std::string version;             ///< "1.0.0" or empty
-  bool has_local_plans = false;    ///< the file had Megatron's all_local_plans (not kept)
+  std::string version;           ///< "1.0.0" or empty
+  bool has_local_plans = false;  ///< the file had Megatron's all_local_plans (not kept)
+  /// What all safetensors files that were read say alike of themselves, such as {"format": "pt"},
+  /// without what torch notes there about pieces.
+  std::map<std::string, std::string> texts = {};
   std::vector<std::string> notes;  ///< unusual but legal facts, which `verify` lists
   /// The objects of a checkpoint that stores them in no items of their own, as if each were one in
   /// the file `made_file` of the catalog, which is in no directory.

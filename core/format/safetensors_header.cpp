@@ -399,8 +399,13 @@ std::optional<std::string_view> safetensors_name_of(DType dtype) {
 }
 
 std::string write_safetensors_header(SafetensorsHeader& header) {
-  nlohmann::ordered_json json;
-  if (!header.metadata.empty()) json[std::string(kSafetensorsMetadataKey)] = header.metadata;
+  // Written member by member: keys are unique and stay in this order.
+  std::string text = "{";
+  const auto add = [&text](const std::string& key, const nlohmann::ordered_json& value) {
+    if (text.size() > 1) text += ',';
+    text += nlohmann::json(key).dump() + ":" + value.dump();
+  };
+  if (!header.metadata.empty()) add(std::string(kSafetensorsMetadataKey), header.metadata);
   std::uint64_t end = 0;
   for (auto& entry : header.entries) {
     const auto row = std::ranges::find(kDTypes, entry.dtype, &DTypeRow::dtype);
@@ -413,10 +418,10 @@ std::string write_safetensors_header(SafetensorsHeader& header) {
     end += entry.range.size;
     std::vector<std::int64_t> shape(entry.shape.begin(), entry.shape.end());
     if (row->packed > 1 && !shape.empty()) shape.back() *= row->packed;
-    json[entry.key] = {
-        {"dtype", row->name}, {"shape", shape}, {"data_offsets", {entry.range.offset, end}}};
+    add(entry.key,
+        {{"dtype", row->name}, {"shape", shape}, {"data_offsets", {entry.range.offset, end}}});
   }
-  std::string text = json.dump();
+  text += '}';
   text.append((8 - text.size() % 8) % 8, ' ');  // elements begin at a multiple of 8 bytes
   if (text.size() > kSafetensorsHeaderMax) {
     throw Error(Code::kLimit, "the header would have " + std::to_string(text.size()) +

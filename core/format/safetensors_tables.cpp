@@ -18,6 +18,8 @@ constexpr std::uint64_t kIndexBytesMax = std::uint64_t{64} << 20U;
 constexpr std::int64_t kExtentMax = std::int64_t{1} << 62U;
 /// Under this name torch notes in a file where its pieces belong.
 constexpr const char* kShardingInfo = "DCP_SHARDING_INFO";
+/// All names under which torch notes something about pieces begin so.
+constexpr std::string_view kOfPieces = "DCP_";
 
 std::optional<std::uint64_t> number_in(std::string_view text) {
   std::uint64_t number = 0;
@@ -56,10 +58,27 @@ class Merger {
     }
     note_pieces();
     note_tied();
+    metadata_.texts = texts();
     return std::move(metadata_);
   }
 
  private:
+  /// Returns the texts that all files have alike.
+  std::map<std::string, std::string> texts() const {
+    std::map<std::string, std::string> common;
+    bool first = true;
+    for (const SafetensorsFile& file : files_) {
+      if (!file.header) continue;
+      if (std::exchange(first, false)) common = file.header->metadata;
+      std::erase_if(common, [&](const auto& text) {
+        const auto found = file.header->metadata.find(text.first);
+        return text.first.starts_with(kOfPieces) || found == file.header->metadata.end() ||
+               found->second != text.second;
+      });
+    }
+    return common;
+  }
+
   void find(Severity severity, Code code, std::string message, const std::string& key,
             const std::string& file, std::optional<std::uint64_t> offset = {}) {
     metadata_.findings.push_back({severity, code, std::move(message), key, file, offset});
@@ -364,7 +383,7 @@ SafetensorsIndex read_safetensors_index(ByteSpan json, const std::string& displa
 
 std::string write_safetensors_index(const std::map<std::string, std::string>& shards,
                                     std::uint64_t total_size) {
-  nlohmann::ordered_json index;
+  Json index;
   index["metadata"]["total_size"] = total_size;
   index["weight_map"] = shards;
   return index.dump(2) + "\n";

@@ -238,6 +238,22 @@ TEST_F(ExportVerb, damage_is_named_and_not_exported) {
   EXPECT_EQ(run_program({"export", victim.path(), out_, "--no-checksums"}).exit_code, 0);
 }
 
+TEST_F(ExportVerb, takes_along_what_safetensors_say_of_themselves) {
+  const std::string header = R"({"__metadata__":{"format":"mlx","made_by":"me","DCP_VERSION":"1"},)"
+                             R"("a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})";
+  const std::string source =
+      file("in.safetensors",
+           std::string(1, static_cast<char>(header.size())) + std::string(7, '\0') + header + "x");
+  ASSERT_EQ(run_program({"export", source, out_}).exit_code, 0);
+  EXPECT_THAT(text_of(out_ + "/model.safetensors"),
+              HasSubstr(R"({"__metadata__":{"format":"mlx","made_by":"me"},"a":{"dtype":)"));
+  fs::remove_all(out_);
+  const auto rules = file("rules.yaml", "rules: [{from: a, to: b}]");
+  ASSERT_EQ(run_program({"export", source, out_, "--map", rules}).exit_code, 0);
+  EXPECT_THAT(text_of(out_ + "/model.safetensors"),
+              HasSubstr(R"({"__metadata__":{"format":"mlx"},"b":{"dtype":)"));
+}
+
 TEST_F(ExportVerb, says_where_a_rule_is_wrong) {
   struct Row {
     const char* rules;
