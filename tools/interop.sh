@@ -261,6 +261,7 @@ interop_releases() {
         --target "$env/releases/$version" "megatron-core==$version" || { record 0 1 0; return 1; }
     interop_on_release "$env/bin/python" "$env/releases/$version" || broken=1
   done
+  { interop_environment && interop_forwards "$interop_env"; } || (($? == interop_not_run)) || broken=1
   rm -rf build/trainers-newest
   checked env REPRISE_PYTHON="$env/bin/python" build/release/reprise run scenarios/trainers/megatron-*.yaml \
     --lane program --quiet --jobs "$jobs" --report build/trainers-newest || broken=1

@@ -69,6 +69,11 @@ void ModelFacts::read_arguments() {
                         kConfigBytesMax));
 }
 
+bool ModelFacts::has_arguments() {
+  read_arguments();
+  return args_ || config_;
+}
+
 std::optional<nlohmann::json> ModelFacts::argument(const std::string& name) {
   read_arguments();
   if (args_) {

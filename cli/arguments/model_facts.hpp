@@ -32,6 +32,8 @@ class ModelFacts {
   /// of the config.json beside the files. A value that is not a scalar becomes a list of one text.
   /// Returns nothing for an argument that is not stored.
   std::optional<nlohmann::json> argument(const std::string& name);
+  /// True if there are arguments.
+  bool has_arguments();
 
  private:
   void read_arguments();

@@ -468,6 +468,7 @@ TEST_F(Maps, rules_say_for_which_arguments_they_hold) {
   const auto wrong = run(rules("swiglu: 1"));
   EXPECT_EQ(wrong.exit_code, 2);
   EXPECT_THAT(wrong.err, HasSubstr("the argument swiglu is 1; the checkpoint says true"));
+  EXPECT_THAT(run(rules("a: [1, unsaid], swiglu: true")).out, Not(HasSubstr("does not say")));
   const auto none = run(rules("a or b: 1, swiglu: true"));
   EXPECT_EQ(none.exit_code, 0);
   EXPECT_THAT(none.out, HasSubstr("does not say whether the rules hold for: a or b\n"));

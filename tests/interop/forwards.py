@@ -151,6 +151,7 @@ CASES = [
     ("README", fixture),
     ("llama tp2", agrees("llama", "llama", TP2, optimizer=True)),
     ("llama pp2", agrees("llama", "llama_tied", PP2)),
+    ("llama tp2, one group for both ranks", agrees("llama", "llama_tied", TP2)),
     ("llama tp2, no groups, numbered layers", agrees("llama", "llama_no_groups", TP2, NUMBERED)),
     ("llama pp2, halves apart", agrees("llama", "llama", PP2, SINGLE)),
     ("llama tp2, vocabulary cut", agrees("llama", "llama", TP2, options=("--set", f"vocab={gpt_models.VOCAB}"))),
