@@ -148,7 +148,7 @@ TEST(Completion, bash_offers_every_declared_verb_and_option) {
 
 TEST(Completion, bash_completes_parts_of_words_values_and_paths) {
   const Bash bash;
-  EXPECT_THAT(bash.offers({"reprise", "di"}), ElementsAre("diff"));
+  EXPECT_THAT(bash.offers({"reprise", "dif"}), ElementsAre("diff"));
   EXPECT_THAT(bash.offers({"reprise", "diff", "--ig"}), ElementsAre("--ignore"));
   EXPECT_THAT(bash.offers({"reprise", "diff", "A", "--no-"}), ElementsAre("--no-checksums"));
   EXPECT_THAT(bash.offers({"reprise", "diff", ""}), UnorderedElementsAre("runs", "a b.yaml"));
@@ -165,7 +165,7 @@ TEST(Completion, bash_completes_parts_of_words_values_and_paths) {
 TEST(Completion, fish_completes_verbs_options_values_and_paths) {
   if (!is_installed("fish")) GTEST_SKIP() << "no fish";
   const Fish fish;
-  EXPECT_THAT(fish.offers("reprise di"), ElementsAre("diff"));
+  EXPECT_THAT(fish.offers("reprise dif"), ElementsAre("diff"));
   EXPECT_THAT(fish.offers("reprise diff --ig"), ElementsAre("--ignore"));
   EXPECT_THAT(fish.offers("reprise diff run --no-"), ElementsAre("--no-checksums"))
       << "not the options of run";
@@ -179,7 +179,7 @@ TEST(Completion, fish_completes_verbs_options_values_and_paths) {
 TEST(Completion, zsh_completes_verbs_options_values_and_paths) {
   if (!is_installed("zsh")) GTEST_SKIP() << "no zsh";
   const Zsh zsh;
-  EXPECT_TRUE(zsh.lists("reprise di", "diff  -- Compare"));
+  EXPECT_TRUE(zsh.lists("reprise dif", "diff  -- Compare"));
   EXPECT_TRUE(zsh.lists("reprise diff --ig", "--ignore  -- skip"));
   EXPECT_TRUE(zsh.lists("reprise diff ", "a\\\\ b.yaml*runs"));
   EXPECT_TRUE(zsh.lists("reprise run --lane=", "gpu *mpi *program *sim"));
