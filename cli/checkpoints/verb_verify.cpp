@@ -35,7 +35,7 @@ std::string_view reservation(const VerifyReport& report) {
     return "; safetensors has no checksums: all bytes were read, but changed values can't be "
            "detected";
   }
-  if (report.location->form == StoredForm::kTorchSave) {
+  if (is_of_torch_save(report.location->form)) {
     return report.files > 1 ? "; files from another save could not be detected" : "";
   }
   if (report.partial_manifest) {

@@ -71,6 +71,13 @@ std::string parts_of(const StoredOptimizer& optimizer) {
   return text.empty() ? "nothing" : text;
 }
 
+/// True if a file is where DeepSpeed's universal form has one for each state of a parameter.
+bool is_universal(const Catalog& catalog) {
+  return std::any_of(catalog.files.begin(), catalog.files.end(), [](const std::string& name) {
+    return name.starts_with("zero/") && name.ends_with("/fp32.pt");
+  });
+}
+
 }  // namespace
 
 std::string describe_optimizers(const StoredModules& modules, const StoredModule& module) {
@@ -118,6 +125,11 @@ std::string describe_kind(Checkpoint& checkpoint) {
   if (checkpoint.metadata().form == StoredForm::kSafetensorsPieces) {
     return "safetensors with pieces of tensors, as torch writes them";
   }
+  if (checkpoint.metadata().form == StoredForm::kRankFiles) {
+    return is_universal(checkpoint.catalog()) ? "DeepSpeed universal"
+                                              : "files of torch.save by rank";
+  }
+  if (checkpoint.metadata().form == StoredForm::kTorchCheckpointing) return "torch_checkpointing";
   if (checkpoint.metadata().form == StoredForm::kTorchSave) {
     return checkpoint.location().file.empty() ? "files of torch.save" : "a file of torch.save";
   }

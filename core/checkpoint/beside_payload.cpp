@@ -88,6 +88,7 @@ class Finder {
     if (of_all_ranks_ && rank_of_metadata(name)) {
       found_.left_out.push_back(name + " (of an earlier save)");
     }
+    if (form_ == StoredForm::kTorchCheckpointing && name == "metadata.pkl") return true;
     if (form_ != StoredForm::kTorchDist) return name.ends_with(kIndexEnd);
     if (is_small_file(entry)) return true;
     const bool stale = name.ends_with(".distcp");

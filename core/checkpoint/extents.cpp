@@ -47,7 +47,7 @@ void require_apart(const Checkpoint& checkpoint) {
   checkpoint.require_sound();
   // Tensors of a file of torch.save may share memory; the reader of the file bounds what that
   // costs.
-  if (checkpoint.metadata().form == StoredForm::kTorchSave) return;
+  if (is_of_torch_save(checkpoint.metadata().form)) return;
   const auto items = items_by_place(checkpoint.catalog());
   for (auto begin = items.begin(); begin != items.end() && begin->file != kNoFile;) {
     const auto end = std::find_if(

@@ -7,6 +7,7 @@
 #include "core/base/natural_order.hpp"
 #include "core/base/print.hpp"
 #include "core/checkpoint/generations.hpp"
+#include "core/checkpoint/rank_files.hpp"
 #include "core/checkpoint/safetensors_files.hpp"
 #include "core/checkpoint/set_aside.hpp"
 #include "core/checkpoint/stored_tracker.hpp"
@@ -322,6 +323,13 @@ Location locate(Store& store, const std::string& path, const StepNames& names, F
     throw Error(Code::kIncompleteSelected,
                 "payload files but no .metadata: the save was never committed; use an earlier one",
                 {.file = store.display(path)});
+  }
+  for (const auto& [holds, form] :
+       {std::pair(&holds_universal, StoredForm::kRankFiles),
+        std::pair(&holds_torch_checkpointing, StoredForm::kTorchCheckpointing),
+        std::pair(&holds_files_of_ranks, StoredForm::kRankFiles)}) {
+    if (formats != Formats::kAll || !holds(store, path)) continue;
+    return {.directory = path, .step = step_in_name(path), .tracker = {}, .form = form};
   }
   if (formats == Formats::kAll && holds_safetensors(store, path)) {
     return {.directory = path,

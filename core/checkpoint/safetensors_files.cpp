@@ -15,6 +15,7 @@
 #include "core/checkpoint/checkpoint.hpp"
 #include "core/checkpoint/copied_file.hpp"
 #include "core/checkpoint/finding.hpp"
+#include "core/checkpoint/rank_files.hpp"
 #include "core/format/safetensors_tables.hpp"
 #include "core/format/torch_save.hpp"
 #include "core/format/zip/archive.hpp"
@@ -235,6 +236,15 @@ class SetReader {
     std::ranges::move(file.findings, std::back_inserter(findings_));
     SafetensorsHeader header;
     for (TorchSaveFile::Tensor& tensor : file.tensors) {
+      if (tensor.shard && !(tensor.shard->box == Box::whole(tensor.shard->shape))) {
+        findings_.push_back({Severity::kError, Code::kUnsupported,
+                             "one rank's part, " + to_string(tensor.shard->box) + " of " +
+                                 to_string(tensor.shard->shape) +
+                                 ", which is nothing by itself; if the files of all ranks are "
+                                 "named <item>_world_size_<n>_rank_<r>.pt, name their directory",
+                             tensor.key, store_.display(path_of(location_.file)),
+                             tensor.range.offset});
+      }
       paths_.push_back({tensor.key, std::move(tensor.path)});
       header.entries.push_back({.key = std::move(tensor.key),
                                 .dtype = tensor.dtype,
@@ -430,6 +440,9 @@ bool is_adapter(const Checkpoint& checkpoint) {
 }
 
 OpenedFiles open_files(Store& store, const Location& location) {
+  if (location.form == StoredForm::kRankFiles || location.form == StoredForm::kTorchCheckpointing) {
+    return open_files_of_ranks(store, location);
+  }
   return SetReader(store, location).read();
 }
 

@@ -64,14 +64,12 @@ struct Format {
 const std::vector<Format>& formats() {
   static const std::vector<Format> kFormats = {
       {"a DeepSpeed universal checkpoint",
-       "load it with DeepSpeed (load_universal), and save the module's state_dict() with "
-       "torch.distributed.checkpoint.save; zero_to_fp32.py can't read it",
+       "name the directory that has zero/ in it to read it, and make one of it: reprise reshard "
+       "DIR OUT; zero_to_fp32.py can't read it",
        {"latest_universal", "zero/*/fp32.pt", "zero/*/exp_avg.pt"},
        Proof::kAnywhere},
       {"a checkpoint of verl, with a file for each rank",
-       "each file is one rank's part, and torch_to_dcp would take a part for the whole: put them "
-       "together with verl's merger: python -m verl.model_merger merge --backend fsdp --local_dir "
-       "DIR --target_dir OUT; that makes a Hugging Face model",
+       kOfAllPieces,
        {"model_world_size_#_rank_#.pt", "optim_world_size_#_rank_#.pt",
         "extra_state_world_size_#_rank_#.pt"},
        Proof::kAnywhere},
@@ -84,8 +82,7 @@ const std::vector<Format>& formats() {
        kByMegatron,
        {"mp_rank_*/model_optim_rng.pt", "mp_rank_*/model_rng.pt", "mp_rank_*/distrib_optim.pt"}},
       {"a checkpoint of torch_checkpointing, with a file for each item and rank",
-       "each file is one rank's part of an item, and torch_to_dcp would take a part for the whole: "
-       "load them with torch_checkpointing, and save with torch.distributed.checkpoint.save",
+       kOfAllPieces,
        {"metadata.pkl"},
        Proof::kNearest,
        "*_#.pt"},

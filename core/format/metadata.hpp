@@ -29,11 +29,16 @@ std::optional<std::int32_t> rank_of_metadata(std::string_view name);
 
 /// Says in which form a checkpoint is stored.
 enum class StoredForm : std::uint8_t {
-  kTorchDist,          ///< `.metadata` and payload files
-  kSafetensors,        ///< one safetensors file, or shards
-  kSafetensorsPieces,  ///< safetensors files with pieces of the same tensors, as torch writes them
-  kTorchSave,          ///< one file of torch.save, or shards
+  kTorchDist,           ///< `.metadata` and payload files
+  kSafetensors,         ///< one safetensors file, or shards
+  kSafetensorsPieces,   ///< safetensors files with pieces of the same tensors, as torch writes them
+  kTorchSave,           ///< one file of torch.save, or shards
+  kRankFiles,           ///< a file of torch.save for each rank, as FSDP's users write them
+  kTorchCheckpointing,  ///< a file of torch.save for each item and rank, and metadata.pkl
 };
+
+/// True for the forms that are made of files of torch.save, in which tensors may share memory.
+constexpr bool is_of_torch_save(StoredForm form) { return form >= StoredForm::kTorchSave; }
 
 struct Metadata {
   Catalog catalog;
@@ -60,6 +65,9 @@ struct Metadata {
   /// Keys of objects that DCP has no place for, so that no other format has them: empty dicts, and
   /// attributes of dicts.
   std::vector<std::string> without_place = {};
+  /// Names of tensors that are parts of ranks and don't say where they belong, so that nobody knows
+  /// if they are whole.
+  std::vector<std::string> unplaced = {};
   /// True to write the strides that the tensors' traits have. torch 2.15 writes and reads them;
   /// earlier torch fails on every file that has them. A reader never sets this.
   bool write_strides = false;

@@ -41,7 +41,7 @@ class FileReader {
         room_(source.size() > kExpandedMin ? source.size() * kExpandedPerByte
                                            : kExpandedMin * kExpandedPerByte) {}
 
-  TorchSaveFile read() {
+  TorchSaveFile read(const std::string& item) {
     check_torch_records(archive_);
     byteswap_ = byte_order_of(archive_) == ByteOrder::kBig;
     for (const Record& record : archive_.records()) {
@@ -57,7 +57,14 @@ class FileReader {
     pickle_offset_ = archive_.content_range(record).offset;
     const Bytes pickle = archive_.read(record, kPickleBytesMax);
     hash_.bytes(pickle);
-    PickledState state = decode_state(pickle, pickle_at(source_, pickle_offset_));
+    if (record.crc != 0 && !archive_.checksum_matches(record)) {
+      const ErrorPlace place = source_.place_at(pickle_offset_);
+      file_.findings.push_back({Severity::kError, Code::kChecksum,
+                                "the pickle, which has all values and says where tensors are, does "
+                                "not have its recorded checksum: bytes changed after the save",
+                                "", place.file, place.offset});
+    }
+    PickledState state = decode_state(pickle, pickle_at(source_, pickle_offset_), item);
     for (Finding& finding : state.findings) file_.findings.push_back(std::move(finding));
     for (PickledState::Tensor& tensor : state.tensors) take(std::move(tensor));
     file_.objects = std::move(state.objects);
@@ -129,7 +136,8 @@ class FileReader {
          .view = std::make_shared<const StoredView>(StoredView{.strides = tensor.strides,
                                                                .byteswap = byteswap_,
                                                                .flips = tensor.flips,
-                                                               .record = content})});
+                                                               .record = content}),
+         .shard = named.shard});
   }
 
   /// Says which tensors share memory: torch.load ties them again, and other formats don't.
@@ -174,6 +182,8 @@ class FileReader {
 
 }  // namespace
 
-TorchSaveFile read_torch_save(ItemSource& source) { return FileReader(source).read(); }
+TorchSaveFile read_torch_save(ItemSource& source, const std::string& item) {
+  return FileReader(source).read(item);
+}
 
 }  // namespace reprise

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,7 @@ struct TorchSaveFile {
     bool requires_grad = false;
     ByteRange range;  ///< from its first element to its last, in the file
     std::shared_ptr<const StoredView> view;
+    std::optional<ShardPlace> shard = {};  ///< if it is one rank's part of a DTensor
   };
   std::vector<Tensor> tensors;  ///< in the order of the pickle; keys are unique
   std::vector<PickledState::Object> objects;
@@ -40,7 +42,9 @@ struct TorchSaveFile {
 
 /// Reads everything but the elements. Throws the same errors as Archive, check_torch_records and
 /// decode_state. What is wrong with one tensor goes to `findings`: a record that is missing
-/// (COVERAGE_GAP), or shorter than the pickle says (TORN_FILE).
-TorchSaveFile read_torch_save(ItemSource& source);
+/// (COVERAGE_GAP), or shorter than the pickle says (TORN_FILE). So does a pickle that does not have
+/// its checksum, unless that is 0. If `item` is given, all names begin
+/// with it.
+TorchSaveFile read_torch_save(ItemSource& source, const std::string& item = "");
 
 }  // namespace reprise

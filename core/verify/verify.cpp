@@ -4,6 +4,7 @@
 #include <span>
 #include <utility>
 
+#include "core/base/print.hpp"
 #include "core/checkpoint/beside_payload.hpp"
 #include "core/checkpoint/checksum_tally.hpp"
 #include "core/checkpoint/extents.hpp"
@@ -221,6 +222,17 @@ void check_within(Checkpoint& checkpoint, PayloadCheck payload, Progress& progre
   }
 }
 
+/// What says that nobody can know if the checkpoint is whole.
+Finding unplaced_tensors(const Checkpoint& checkpoint) {
+  const auto& names = checkpoint.metadata().unplaced;
+  return {Severity::kError, Code::kUnsupported,
+          counted(names.size(), "tensor") + (names.size() == 1 ? " is" : " are") +
+              " stored by each rank without a word of where its part belongs, such as the flat "
+              "parameters of FSDP: nothing shows if they are whole: " +
+              join_first(names),
+          names.front(), checkpoint.store().display(checkpoint.location().directory)};
+}
+
 /// True if the metadata exceeds the reader's size limit; it is then unknown whether the metadata is
 /// valid. False if the metadata is small but claims to be large: such metadata is damaged.
 bool is_too_large(Store& store, const std::string& path) try {
@@ -263,6 +275,9 @@ VerifyReport verify(Store& store, const std::string& path, PayloadCheck payload,
   const auto files = stored_files(*checkpoint);
   if (!report.location->torch_dist()) {
     take_of_metadata(check_cover(catalog, files), *checkpoint, report);
+    if (!checkpoint->metadata().unplaced.empty()) {
+      take({unplaced_tensors(*checkpoint)}, report);
+    }
     if (report.location->form == StoredForm::kSafetensors) {
       take(check_safetensors(*checkpoint), report);
     }

@@ -1,5 +1,5 @@
 // Tests what every verb that reads checkpoints says of other forms that real packages wrote:
-// safetensors, files of torch.save; and of those that are not read.
+// safetensors, files of torch.save, also by rank; and of those that are not read.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,9 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "core/format/tensor_item.hpp"
@@ -83,7 +85,7 @@ TEST(ForeignFormatVerbs, a_single_file_is_named_by_what_it_holds) {
   const fs::path root = directory.path();
   write(root / "model_world_size_2_rank_0.pt", std::string("PK\3\4\0\0", 6) + "archive/data.pkl");
   expect_named_by_every_verb(root / "model_world_size_2_rank_0.pt", "one rank's part",
-                             "torch_to_dcp would take a part for the whole");
+                             "make one of all in their directory: reprise reshard DIR OUT");
   write(root / "c.txt", "text");
   expect_named_by_every_verb(root / "c.txt", "a checkpoint is a directory", "this is a file");
   write(root / "d/.metadata");
@@ -290,7 +292,7 @@ bool is_dropped_by_dcp(const std::string& key) {
 
 TEST(TorchSaveVerbs, inspect_finds_what_torch_load_does) {
   const Json files = expected_files();
-  EXPECT_EQ(files.size(), 8U);
+  EXPECT_EQ(files.size(), 9U);
   for (const auto& [name, expected] : files.items()) {
     const auto result = run_program({"inspect", "--json", "--digest", fixture(name)});
     // One value of names.pt has no name.
@@ -372,15 +374,13 @@ TEST(TorchSaveVerbs, export_writes_the_tensors_of_a_file) {
   EXPECT_EQ(same.exit_code, 0) << same.all();
 }
 
-TEST(TorchSaveVerbs, diff_finds_one_changed_value_and_one_changed_object) {
+TEST(TorchSaveVerbs, diff_finds_one_changed_object) {
   const auto same = run_program({"diff", fixture("training.pt"), fixture("training.pt")});
   EXPECT_EQ(same.exit_code, 0) << same.all();
-  const Victim victim("torch_save_2.15.0");
-  victim.flip("training.pt", victim.offset_of("training.pt", "epochq") + 8);
-  const auto result = run_program(
-      {"diff", "--no-checksums", victim.path() + "/training.pt", fixture("training.pt")});
+  const auto result = run_program({"diff", fixture("training.pt"), fixture("later.pt")});
   EXPECT_EQ(result.exit_code, 1) << result.all();
-  EXPECT_THAT(result.out, HasSubstr("epoch"));
+  EXPECT_THAT(result.out, HasSubstr("epoch: different"));
+  EXPECT_THAT(result.out, HasSubstr("different: 1 differ"));
 }
 
 /// Returns where the elements of a tensor begin in the file.
@@ -421,8 +421,12 @@ TEST(TorchSaveVerbs, a_file_that_is_no_archive_is_damaged_by_its_name) {
 TEST(TorchSaveVerbs, flipped_bits_of_the_pickle_are_found) {
   const Victim victim("torch_save_2.15.0");
   victim.flip("training.pt", victim.offset_of("training.pt", "exp_avgq"));
-  const auto result = run_program({"verify", victim.path() + "/training.pt"});
+  const std::string file = victim.path() + "/training.pt";
+  const auto result = run_program({"verify", file});
   EXPECT_EQ(result.exit_code, 1) << result.all();
+  EXPECT_THAT(result.out, HasSubstr("the pickle, which has all values"));
+  EXPECT_EQ(run_program({"diff", file, fixture("training.pt")}).exit_code, 2);
+  EXPECT_EQ(run_program({"reshard", file, victim.path() + "_out"}).exit_code, 2);
 }
 
 TEST(TorchSaveVerbs, truncated_at_any_byte_is_damage) {
@@ -471,3 +475,245 @@ TEST(TorchSaveVerbs, two_gigabytes_are_read_in_little_memory) {
 
 }  // namespace
 }  // namespace reprise::test::torch_save_test
+
+namespace reprise::test::rank_files_test {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+const std::string kRankFiles = "rank_files_2.15.0/";
+const std::string kPackage = "torch_checkpointing_0.1.1/";
+
+Json expected_of(const std::string& folder, const std::string& name) {
+  std::ifstream file(data(folder + "expected.json"));
+  return Json::parse(file)["checkpoints"][name];
+}
+
+/// Several ranks may have the same part: then each is a tensor of its own.
+std::string without_rank(const std::string& key) { return key.substr(0, key.find("@rank")); }
+
+void expect_whole_tensors(const std::string& folder, const std::string& name) {
+  const Json expected = expected_of(folder, name);
+  const auto result = run_program({"inspect", "--json", "--digest", data(folder + name)});
+  EXPECT_EQ(result.exit_code, 0) << result.all();
+  const Json inspected = Json::parse(result.out);
+  std::set<std::string> found;
+  for (const Json& tensor : inspected["tensors"]) {
+    const std::string key = without_rank(tensor["key"].get<std::string>());
+    if (!expected.contains(key)) continue;
+    found.insert(key);
+    EXPECT_EQ(tensor["shape"], expected[key]["shape"]) << tensor["key"];
+    EXPECT_EQ(tensor["dtype"], expected[key]["dtype"]) << tensor["key"];
+    EXPECT_EQ(tensor["sha256"], expected[key]["sha256"]) << tensor["key"];
+  }
+  EXPECT_EQ(found.size(), expected.size()) << name;
+}
+
+TEST(RankFilesVerbs, parts_are_put_together_where_placements_say) {
+  expect_whole_tensors(kRankFiles, "fsdp2");
+  expect_whole_tensors(kRankFiles, "flat");
+  expect_whole_tensors(kPackage, "mesh");
+  expect_whole_tensors(kPackage, "version_1");
+}
+
+TEST(RankFilesVerbs, verify_reads_every_file) {
+  for (const std::string& path :
+       {kRankFiles + "fsdp2", kPackage + "mesh", kPackage + "version_1"}) {
+    const auto result = run_program({"verify", "--strict", data(path)});
+    EXPECT_EQ(result.exit_code, 0) << result.all();
+    EXPECT_THAT(result.out, HasSubstr("whole: "));
+  }
+}
+
+TEST(RankFilesVerbs, parts_without_placements_are_called_whole_by_nobody) {
+  const auto result = run_program({"verify", data(kRankFiles + "flat")});
+  EXPECT_EQ(result.exit_code, 2) << result.all();
+  EXPECT_THAT(result.out, HasSubstr("such as the flat parameters of FSDP"));
+  EXPECT_THAT(result.out, HasSubstr("model.flat_param"));
+  EXPECT_THAT(result.out, Not(HasSubstr("/flat: whole")));
+  EXPECT_THAT(run_program({"inspect", data(kRankFiles + "flat")}).out,
+              HasSubstr("model.flat_param@rank1"));
+}
+
+TEST(RankFilesVerbs, reshard_makes_one_checkpoint_and_diff_finds_it_the_same) {
+  for (const std::string& path : {kRankFiles + "fsdp2", kPackage + "mesh"}) {
+    const contracts::TemporaryDirectory directory;
+    const std::string out = directory.path() + "/out";
+    const auto made =
+        run_program({"reshard", data(path), out, "--ranks", "1", "--per-rank", "first"});
+    ASSERT_EQ(made.exit_code, 0) << path << made.all();
+    EXPECT_EQ(run_program({"verify", "--strict", out}).exit_code, 0);
+    const auto model =
+        run_program({"diff", "--keys", "^model", "--ignore", "@rank", data(path), out});
+    EXPECT_NE(model.exit_code, 2) << model.all();
+    const auto inspected = Json::parse(run_program({"inspect", "--json", "--digest", out}).out);
+    const Json expected = path == kPackage + "mesh" ? expected_of(kPackage, "mesh")
+                                                    : expected_of(kRankFiles, "fsdp2");
+    std::size_t found = 0;
+    for (const Json& tensor : inspected["tensors"]) {
+      const auto key = tensor["key"].get<std::string>();
+      if (!expected.contains(key)) continue;
+      ++found;
+      EXPECT_EQ(tensor["sha256"], expected[key]["sha256"]) << key;
+    }
+    EXPECT_EQ(found, expected.size()) << path;
+  }
+}
+
+TEST(RankFilesVerbs, diff_finds_one_changed_element_of_one_rank) {
+  const Victim victim(kPackage + "mesh");
+  const auto same = run_program({"diff", victim.path(), data(kPackage + "version_1")});
+  EXPECT_EQ(same.exit_code, 0) << same.all();
+  const auto chunks =
+      Json::parse(run_program({"inspect", "--json", "--chunks", victim.path()}).out);
+  for (const Json& tensor : chunks["tensors"]) {
+    if (tensor["key"] != "model.w") continue;
+    const Json& chunk = tensor["chunks"].back();
+    victim.flip(chunk["file"].get<std::string>(), chunk["file_offset"].get<std::int64_t>());
+  }
+  const auto verified = run_program({"verify", victim.path()});
+  EXPECT_EQ(verified.exit_code, 1) << verified.all();
+  EXPECT_THAT(verified.out, HasSubstr("key model.w"));
+  const auto result =
+      run_program({"diff", "--no-checksums", victim.path(), data(kPackage + "version_1")});
+  EXPECT_EQ(result.exit_code, 1) << result.all();
+  EXPECT_THAT(result.out, HasSubstr("1 of 30 elements"));
+}
+
+TEST(RankFilesVerbs, a_missing_rank_is_named) {
+  for (const auto& [path, file, words] :
+       {std::tuple(kRankFiles + "fsdp2", "model_world_size_4_rank_2.pt",
+                   "model: the files of 1 of 4 ranks are missing: rank 2"),
+        std::tuple(kPackage + "mesh", "model_3.pt",
+                   "model: the files of 1 of 4 ranks are missing: rank 3")}) {
+    const Victim victim(path);
+    victim.remove(file);
+    const auto result = run_program({"verify", victim.path()});
+    EXPECT_EQ(result.exit_code, 1) << result.all();
+    EXPECT_THAT(result.out, HasSubstr(words));
+    EXPECT_THAT(result.out, HasSubstr("COVERAGE_GAP"));
+    EXPECT_EQ(run_program({"diff", victim.path(), data(path)}).exit_code, 2);
+    EXPECT_EQ(run_program({"reshard", victim.path(), victim.path() + "_out"}).exit_code, 2);
+  }
+}
+
+TEST(RankFilesVerbs, a_rank_s_file_under_another_rank_s_name_is_found) {
+  const Victim victim(kPackage + "mesh");
+  fs::copy_file(victim.file("model_1.pt"), victim.file("model_0.pt"),
+                fs::copy_options::overwrite_existing);
+  const auto result = run_program({"verify", victim.path()});
+  EXPECT_EQ(result.exit_code, 1) << result.all();
+  EXPECT_THAT(result.out, HasSubstr("metadata.pkl says that this part is"));
+}
+
+TEST(RankFilesVerbs, truncated_files_and_metadata_are_damage) {
+  for (const char* file : {"model_2.pt", "metadata.pkl"}) {
+    const Victim victim(kPackage + "mesh");
+    victim.truncate(file, 700);
+    const auto result = run_program({"verify", victim.path()});
+    EXPECT_EQ(result.exit_code, 1) << file << result.all();
+    EXPECT_THAT(result.all(), HasSubstr(file));
+  }
+}
+
+TEST(RankFilesVerbs, a_flipped_bit_of_a_file_without_tensors_is_found) {
+  const Victim victim(kPackage + "mesh");
+  victim.flip("step_1.pt", victim.offset_of("step_1.pt", "K\x07") + 1);
+  const auto result = run_program({"verify", victim.path()});
+  EXPECT_EQ(result.exit_code, 1) << result.all();
+  EXPECT_THAT(result.out, HasSubstr("the pickle, which has all values"));
+}
+
+TEST(RankFilesVerbs, one_rank_s_file_alone_is_no_checkpoint) {
+  const contracts::TemporaryDirectory directory;
+  const std::string file = directory.path() + "/part.pt";
+  fs::copy_file(data(kRankFiles + "fsdp2/model_world_size_4_rank_1.pt"), file);
+  const auto result = run_program({"verify", file});
+  EXPECT_EQ(result.exit_code, 2) << result.all();
+  EXPECT_THAT(result.out, HasSubstr("one rank's part, "));
+}
+
+TEST(RankFilesVerbs, metadata_that_runs_code_is_refused) {
+  const Victim victim(kPackage + "mesh");
+  victim.write("metadata.pkl", std::string("\x80\x02"
+                                           "cos\nsystem\n(X\4\0\0\0truetR.",
+                                           27));
+  const auto result = run_program({"verify", victim.path()});
+  EXPECT_EQ(result.exit_code, 1) << result.all();
+  EXPECT_THAT(result.all(), HasSubstr("REFUSED_NAME"));
+}
+
+}  // namespace
+}  // namespace reprise::test::rank_files_test
+
+namespace reprise::test::universal_test {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+using ::testing::HasSubstr;
+
+const std::string kUniversal = "deepspeed_0.19.8/universal";
+
+TEST(UniversalVerbs, inspect_finds_what_torch_load_does) {
+  std::ifstream file(data("deepspeed_0.19.8/expected.json"));
+  const Json expected = Json::parse(file)["tensors"];
+  const auto result = run_program({"inspect", "--json", "--digest", data(kUniversal)});
+  EXPECT_EQ(result.exit_code, 0) << result.all();
+  const Json inspected = Json::parse(result.out);
+  EXPECT_EQ(inspected["kind"], "DeepSpeed universal");
+  Json found = Json::object();
+  for (const Json& tensor : inspected["tensors"]) {
+    found[tensor["key"].get<std::string>()] = {
+        {"dtype", tensor["dtype"]}, {"shape", tensor["shape"]}, {"sha256", tensor["sha256"]}};
+  }
+  EXPECT_EQ(found, expected);
+}
+
+TEST(UniversalVerbs, verify_and_diff_read_all_files) {
+  const auto verified = run_program({"verify", "--strict", data(kUniversal)});
+  EXPECT_EQ(verified.exit_code, 0) << verified.all();
+  const Victim victim(kUniversal);
+  EXPECT_EQ(run_program({"diff", victim.path(), data(kUniversal)}).exit_code, 0);
+  const contracts::TemporaryDirectory directory;
+  const std::string out = directory.path() + "/out";
+  ASSERT_EQ(run_program({"reshard", data(kUniversal), out}).exit_code, 0);
+  const auto same = run_program({"diff", data(kUniversal), out});
+  EXPECT_EQ(same.exit_code, 0) << same.all();
+  victim.flip("zero/0.weight/fp32.pt", victim.offset_of("zero/0.weight/fp32.pt", "FB") + 100);
+  EXPECT_EQ(run_program({"verify", victim.path()}).exit_code, 1);
+}
+
+TEST(UniversalVerbs, what_is_missing_is_named) {
+  struct Row {
+    std::vector<const char*> removed;
+    const char* words;
+  };
+  const std::vector<Row> rows = {
+      {{"zero/0.weight/fp32.pt"}, "key 0.weight.fp32"},
+      {{"zero/0.weight/exp_avg_sq.pt"}, "key 0.weight.exp_avg_sq"},
+      {{"zero/2.bias/fp32.pt", "zero/2.bias/exp_avg.pt", "zero/2.bias/exp_avg_sq.pt",
+        "zero/2.bias/step.pt"},
+       "key 2.bias"},
+  };
+  for (const Row& row : rows) {
+    const Victim victim(kUniversal);
+    for (const char* file : row.removed) victim.remove(file);
+    if (row.removed.size() > 1) fs::remove(victim.file("zero/2.bias"));
+    const auto result = run_program({"verify", victim.path()});
+    EXPECT_EQ(result.exit_code, 1) << result.all();
+    EXPECT_THAT(result.out, HasSubstr("COVERAGE_GAP"));
+    EXPECT_THAT(result.out, HasSubstr(row.words));
+  }
+  const Victim victim(kUniversal);
+  victim.truncate("zero/1.bias/exp_avg.pt", 900);
+  const auto result = run_program({"verify", victim.path()});
+  EXPECT_EQ(result.exit_code, 1) << result.all();
+  EXPECT_THAT(result.all(), HasSubstr("zero/1.bias/exp_avg.pt"));
+}
+
+}  // namespace
+}  // namespace reprise::test::universal_test

@@ -36,7 +36,7 @@ def file(make):
 
 
 @file
-def training__pt(path):
+def training__pt(path, epoch=3):
     """Model, optimizer, schedule and settings, as scripts save them."""
     torch.manual_seed(1)
     model = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.BatchNorm1d(3), torch.nn.Linear(3, 2))
@@ -44,8 +44,14 @@ def training__pt(path):
     model(torch.randn(5, 4)).sum().backward()
     optimizer.step()
     schedule = torch.optim.lr_scheduler.StepLR(optimizer, 2)
-    torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "schedule": schedule.state_dict(), "epoch": 3,
+    torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "schedule": schedule.state_dict(), "epoch": epoch,
                 "rng": torch.get_rng_state(), "args": argparse.Namespace(lr=1e-3, name="run"), "title": string.Template("$run"), "nothing": {}, "best": None}, path)
+
+
+@file
+def later__pt(path):
+    """The same, but for one number."""
+    training__pt(path, epoch=4)
 
 
 @file

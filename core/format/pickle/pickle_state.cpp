@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "core/format/pickle/pickle_dtensor.hpp"
 #include "core/format/pickle/pickle_tensor.hpp"
 #include "core/format/pickle/pickle_value.hpp"
 #include "core/format/pickle/pickle_writer.hpp"
@@ -36,10 +37,11 @@ class StateReader {
         parts_(graph_.size(), Parts::kUnknown),
         name_budget_(kNameBytesPerByte * bytes + (std::size_t{1} << 20U)) {}
 
-  PickledState read(NodeId root) {
-    const std::string alone = tensor_call(graph_, root).empty() ? "value" : "tensor";
+  PickledState read(NodeId root, const std::string& item) {
+    std::string alone = tensor_call(graph_, root).empty() ? "value" : "tensor";
+    if (!item.empty()) alone = item;
     if (is_taken_apart(root, 0)) {
-      take_apart(root, {}, 0);
+      take_apart(root, item.empty() ? Place{} : Place{item, {item}}, 0);
     } else {
       take(alone, {alone}, root, 0);
     }
@@ -207,11 +209,31 @@ class StateReader {
   void take_tensor(const std::string& key, const KeyPath& path, NodeId node) {
     try {
       charge(1);
-      state_.tensors.push_back({key, path, describe_tensor(graph_, node, where_)});
+      const auto part = dtensor_part(graph_, within_parameter(node), where_);
+      const NodeId local = part ? part->local : node;
+      PickledState::Tensor tensor{key, path, describe_tensor(graph_, local, where_), {}};
+      if (part) {
+        if (!(tensor.tensor.shape == part->place.box.extent)) {
+          return find(Code::kUnsupported,
+                      "a part of shape " + to_string(tensor.tensor.shape) +
+                          ", but its placements say that it is " + to_string(part->place.box) +
+                          " of " + to_string(part->place.shape),
+                      key);
+        }
+        tensor.shard = part->place;
+      }
+      state_.tensors.push_back(std::move(tensor));
     } catch (const Error& error) {
       if (error.code() == Code::kRefusedName) throw;
       find(error.code(), error.message(), key);
     }
+  }
+
+  /// Returns what a Parameter holds.
+  NodeId within_parameter(NodeId node) const {
+    if (!tensor_call(graph_, node).starts_with("_rebuild_parameter")) return node;
+    const auto args = graph_.tuple(graph_.instance(node).args);
+    return args.empty() ? node : args[0];
   }
 
   void take_value(const std::string& key, const KeyPath& path, NodeId node, bool dropped) {
@@ -247,9 +269,9 @@ class StateReader {
 }  // namespace
 }  // namespace pickle
 
-PickledState decode_state(ByteSpan input, const PickleSource& where) {
+PickledState decode_state(ByteSpan input, const PickleSource& where, const std::string& item) {
   const pickle::Reading reading = pickle::read_graph(input, pickle::Grammar::kBytesItem, where);
-  return pickle::StateReader(reading, where, input.size()).read(reading.root);
+  return pickle::StateReader(reading, where, input.size()).read(reading.root, item);
 }
 
 }  // namespace reprise

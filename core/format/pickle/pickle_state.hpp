@@ -2,10 +2,12 @@
 // Finds the tensors and the other values in the pickle of a file of torch.save, such as the nested
 // dicts of model, optimizer and schedule, and names each by its keys.
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/format/pickle/pickle_reader.hpp"
+#include "core/geometry/mesh_sharding.hpp"
 #include "reprise/inspect.hpp"
 #include "reprise/state.hpp"
 
@@ -20,6 +22,7 @@ struct PickledState {
     std::string key;
     KeyPath path;
     TensorDescription tensor;
+    std::optional<ShardPlace> shard = {};  ///< if it is one rank's part of a DTensor
   };
   struct Object {
     std::string key;
@@ -38,6 +41,7 @@ struct PickledState {
 
 /// Reads the pickle of a file of torch.save. Does not look at storages. Throws the same errors as
 /// decode_value for the pickle as a whole, and LIMIT if names would be far longer than the pickle.
-PickledState decode_state(ByteSpan pickle, const PickleSource& where);
+/// If `item` is given, all names begin with it: "model" and {"w": ...} make "model.w".
+PickledState decode_state(ByteSpan pickle, const PickleSource& where, const std::string& item = "");
 
 }  // namespace reprise

@@ -164,7 +164,7 @@ TEST(ForeignFormat, no_advice_makes_a_checkpoint_of_a_part) {
     }
   }
   EXPECT_THAT(foreign_file_of("model_world_size_4_rank_0.pt", as_bytes(zip))->message(),
-              HasSubstr("verl.model_merger"));
+              HasSubstr("reprise reshard DIR OUT"));
   EXPECT_THAT(foreign_file_of("model_0.pt", as_bytes(zip))->message(),
               AllOf(HasSubstr("if the number in the name of FILE is a rank's"),
                     HasSubstr("torch_checkpointing"), HasSubstr("if FILE has the whole model")));
@@ -172,7 +172,7 @@ TEST(ForeignFormat, no_advice_makes_a_checkpoint_of_a_part) {
               AllOf(HasSubstr("if FILE has the whole model"), Not(HasSubstr("number"))));
   const std::vector<std::string> beside = {"metadata.pkl", "model_0.pt"};
   EXPECT_THAT(foreign_file_of("model_0.pt", as_bytes(zip), beside)->message(),
-              AllOf(HasSubstr("one rank's part"), HasSubstr("torch_checkpointing"),
+              AllOf(HasSubstr("one rank's part"), HasSubstr("reprise reshard DIR OUT"),
                     Not(HasSubstr("format_utils"))));
   EXPECT_THAT(foreign_file_of("epoch.pt", as_bytes(zip), beside)->message(),
               HasSubstr("if FILE has the whole model"));
