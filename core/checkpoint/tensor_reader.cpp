@@ -83,16 +83,15 @@ TensorReader::TensorReader(const ReaderResources& resources, const StoredTensor&
   }
 }
 
-/// Checks and counts all records of the item except the one with the elements. The checksums are
-/// computed from the same bytes that were parsed.
+/// Checks and counts all records of the item, except the one with the elements if these are to be
+/// delivered once each. The checksums are computed from the same bytes that were parsed.
 void TensorReader::count_around(Archive& archive, const TensorItem& item,
                                 ChecksumTally& tally) const {
   const std::string file = archive.source().place_at(0).file;
   for (const Record& record : archive.records()) {
     const std::uint64_t offset = archive.content_range(record).offset;
-    if (record.size == 0 || (offset == item.data_offset && record.size == item.data_bytes)) {
-      continue;
-    }
+    const bool of_elements = offset == item.data_offset && record.size == item.data_bytes;
+    if (record.size == 0 || (of_elements && !item.overlaps)) continue;
     tally.add(file, record, archive.checksum_matches(record), [&] {
       ErrorPlace place = archive.source().place_at(offset);
       place.key = tensor_.key;
@@ -127,7 +126,8 @@ TensorReader::Opened& TensorReader::opened(std::uint32_t chunk) {
     return found.emplace(Opened{Checkpoint::tensor_item(tensor_, stored, archive), std::nullopt});
   }
   const TensorItem item = Checkpoint::tensor_item(tensor_, stored, archive);
-  Opened& opened = found.emplace(Opened{item, ScatteredCrc32(item.data_bytes)});
+  Opened& opened = found.emplace(Opened{item, std::nullopt});
+  if (!item.overlaps) opened.seen.emplace(item.data_bytes);
   count_around(archive, item, judges_ ? *resources_.checksums : opened.around);
   return opened;
 }

@@ -49,11 +49,14 @@ void check_description(const TensorDescription& tensor, const Record& storage,
   if (too_large(size_of(tensor.dtype), tensor.shape)) {
     source.fail(Code::kLimit, "a tensor of shape " + to_string(tensor.shape), pickle_offset);
   }
-  if (elements_fall_together(tensor.shape, tensor.strides)) {
+  // torch stores such a view if its storage has as many elements as the view, and clones others.
+  const auto element_bytes =
+      static_cast<std::uint64_t>(volume(tensor.shape)) * size_of(tensor.dtype);
+  if (element_bytes > storage.size && elements_fall_together(tensor.shape, tensor.strides)) {
     source.fail(Code::kUnsupported,
                 "shape " + to_string(tensor.shape) + " with strides " + to_string(tensor.strides) +
-                    " stores several elements at the same address, which is not supported: clone "
-                    "the tensor before saving",
+                    " has more elements than are stored, which is not supported: clone the tensor "
+                    "before saving",
                 pickle_offset);
   }
   if (storage.size < static_cast<std::uint64_t>(tensor.storage_bytes())) {
@@ -108,6 +111,7 @@ TensorItem read_tensor_item(Archive& archive) {
           .strides = tensor.strides,
           .folded = tensor.folded,
           .storage_offset = tensor.storage_offset,
+          .overlaps = elements_fall_together(tensor.shape, tensor.strides),
           .data_offset = data.offset,
           .data_bytes = data.size,
           .crc = storage.crc,

@@ -28,6 +28,7 @@ struct TensorItem {
   Dims strides;                     ///< in elements; not always row-major
   FoldedExtents folded = {};        ///< of a tensor of more than kMaxNdim dimensions
   std::int64_t storage_offset = 0;  ///< in elements
+  bool overlaps = false;            ///< true if several indices may refer to one stored element
   std::uint64_t data_offset = 0;    ///< offset of the storage's record in the slice, in bytes
   std::uint64_t data_bytes = 0;  ///< size of the storage's record; may exceed what the view needs
   std::uint32_t crc = 0;         ///< stored checksum of the storage's record
@@ -41,8 +42,8 @@ struct TensorItem {
 
 /// Reads everything but the elements, in one or two reads. Does not verify checksums, because torch
 /// can be configured not to compute them; for verification, use Archive::checksum_matches().
-/// Throws the same errors as Archive. Also throws UNSUPPORTED (dtype, version, byte order, strides
-/// that map several indices to one element), EXTENT_MISMATCH (a record shorter than the claimed
+/// Throws the same errors as Archive. Also throws UNSUPPORTED (dtype, version, byte order, a view
+/// of more elements than are stored), EXTENT_MISMATCH (a record shorter than the claimed
 /// storage, a view that exceeds it), and TORN_FILE (missing records, a data.pkl that is not a
 /// tensor).
 TensorItem read_tensor_item(ItemSource& source);

@@ -216,6 +216,23 @@ class Health(Scratch):
         dcp.save(state, checkpoint_id=self.folder / "ckpt")
         self.assertEqual(checkpoints.digest(self.folder / "ckpt"), digest.digests(state))
 
+    def test_views_that_overlap_themselves(self):
+        """torch stores these as they are, since their storage has as many elements as they have."""
+        rows, one = torch.arange(12.0).as_strided((4, 3), (2, 1)), torch.arange(4.0)[1:2].expand(4)
+        dcp.save({"rows": rows, "one": one}, checkpoint_id=self.folder / "views")
+        dcp.save({"rows": rows.contiguous(), "one": one.contiguous()}, checkpoint_id=self.folder / "plain")
+        self.assertTrue(checkpoints.verify(self.folder / "views").good)
+        self.assertTrue(checkpoints.diff(self.folder / "views", self.folder / "plain").good)
+        checkpoints.reshard(self.folder / "views", self.folder / "two", ranks=2)
+        self.assertTrue(checkpoints.diff(self.folder / "two", self.folder / "plain").good)
+        file = next((self.folder / "views").glob("*.distcp"))
+        data = file.read_bytes()
+        place = data.index(rows.contiguous().numpy().tobytes()[:12])
+        file.write_bytes(data[:place] + b"\x01" + data[place + 1:])
+        self.assertFalse(checkpoints.verify(self.folder / "views").good)
+        with self.assertRaisesRegex(reprise.Error, "CHECKSUM"):
+            checkpoints.reshard(self.folder / "views", self.folder / "three", ranks=2)
+
     def test_health(self):
         state = self.states()
         dcp.save(state, checkpoint_id=self.folder / "ckpt")

@@ -296,10 +296,11 @@ const Spoiling kSpoilings[] = {
      [](SpoiledItem& item) { item.put_text(view_in(item) + 8, "\x04"); }, Code::kExtentMismatch},
     {"strides_leave_the_storage",
      [](SpoiledItem& item) { item.put_text(view_in(item) + 15, "\x04"); }, Code::kExtentMismatch},
-    {"expanded",
-     [](SpoiledItem& item) { item.put_text(view_in(item) + 15, std::string_view("\0", 1)); },
-     Code::kUnsupported},
-    {"rows_overlap", [](SpoiledItem& item) { item.put_text(view_in(item) + 15, "\x02"); },
+    {"expanded_beyond_what_is_stored",
+     [](SpoiledItem& item) {
+       item.put_text(view_in(item) + 8, "\x04");
+       item.put_text(view_in(item) + 15, std::string_view("\0", 1));
+     },
      Code::kUnsupported},
     {"names_a_storage_that_is_not_there",
      [](SpoiledItem& item) { item.put_text(item.place_of("0q\x03X"), "1"); }, Code::kTornFile},
@@ -318,6 +319,15 @@ const Spoiling kSpoilings[] = {
 
 INSTANTIATE_TEST_SUITE_P(Table, RefusedTensor, testing::ValuesIn(kSpoilings),
                          [](const auto& row) { return std::string(row.param.what); });
+
+TEST(TensorItem, may_be_expanded_as_far_as_torch_stores_it) {
+  SpoiledItem item{real_item()};
+  EXPECT_FALSE(read_item(item.bytes).overlaps);
+  item.put_text(view_in(item) + 15, std::string_view("\0", 1));  // strides (0, 1)
+  EXPECT_TRUE(read_item(item.bytes).overlaps);
+  item.put_text(view_in(item) + 15, "\x02");  // strides (2, 1)
+  EXPECT_TRUE(read_item(item.bytes).overlaps);
+}
 
 TEST(TensorItem, has_to_have_its_records) {
   for (const std::string_view missing : {"data.pkl", "data/0", "version"}) {
