@@ -93,6 +93,21 @@ class Checkpoints(Scratch):
         self.assertFalse(checkpoints.seal(copy).good)
         self.assertFalse(checkpoints.verify(copy, sealed=True).good)
 
+    def test_links_of_a_cache(self):
+        """As huggingface_hub keeps what it downloads."""
+        checkpoints.export(HALVES, self.folder / "out", max_shard="8KB")
+        blobs, snapshot = self.folder / "models--a--b/blobs", self.folder / "models--a--b/snapshots/0123"
+        blobs.mkdir(parents=True)
+        snapshot.mkdir(parents=True)
+        for file in (self.folder / "out").iterdir():
+            shutil.copy(file, blobs / f"of-{file.name}")
+            (snapshot / file.name).symlink_to(f"../../blobs/of-{file.name}")
+        self.assertTrue(checkpoints.verify(snapshot).good)
+        self.assertTrue(checkpoints.diff(snapshot, self.folder / "out").good)
+        next(blobs.glob("*00002*")).unlink()
+        found = checkpoints.verify(snapshot)
+        self.assertEqual((found.good, found["verdict"]), (False, "damaged"))
+
     def test_which(self):
         for step in (5, 20):
             shutil.copytree(ROOT / "tests/data/torch_2.15.0/plain", self.folder / f"step-{step}")
