@@ -227,6 +227,7 @@ Mapping mapping_by(const MapArgument& map, Checkpoint& source) {
     mapping.config = values.filled(file.node("config")).dump(2) + "\n";
   }
   mapping.values = values.used();
+  mapping.contradicted = values.contradicted();
   if (text.shipped) mapping.idle.clear();
   return mapping;
 }

@@ -19,6 +19,7 @@
 // The first rule of which an expression matches a whole name decides about that tensor.
 // docs/export.md lists the steps.
 
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,6 +36,8 @@ struct Mapping {
   std::vector<std::size_t> idle;       ///< rules that decide about no tensor, counted from 1
   std::string config;                  ///< content of config.json; empty if there is to be none
   std::vector<std::pair<std::string, std::string>> values;  ///< that the rules used, by name
+  /// What the checkpoint says where --set says something else, by name.
+  std::map<std::string, std::string> contradicted;
   /// Arguments that the rules expect and the checkpoint does not state.
   std::vector<std::string> unsaid;
 };

@@ -105,12 +105,36 @@ const RuleValues::Found& RuleValues::named(const std::string& name) {
   const auto said = said_.find(name);
   if (given != given_.end()) {
     result = {.value = scalar_in(given->second)};
+    if (said != said_.end()) compare_with_stored(name, result.value, said->second);
   } else if (said != said_.end()) {
     result = found(said->second);
   }
   if (!result.why.empty() && result.lacks.empty()) result.lacks = name;
   asked_.erase(name);
   return *known_.emplace(name, std::make_shared<const Found>(std::move(result))).first->second;
+}
+
+/// A number of tensors, or whether there is one, can't be another than the checkpoint has. Other
+/// values may be meant to differ, as the rows of a vocabulary without its padding.
+void RuleValues::compare_with_stored(const std::string& name, const json& given,
+                                     const YAML::Node& said) {
+  if (said.IsScalar() || said.IsNull()) return;
+  YAML::Node form = said;
+  Found stored = found(said);
+  for (std::size_t i = 0; said.IsSequence() && i < said.size(); ++i) {
+    form.reset(said[i]);
+    stored = found(form);
+    if (stored.why.empty()) break;
+  }
+  if (!stored.why.empty() || stored.value == given) return;
+  if (form.IsMap() && (form["count"].IsDefined() || form["absent"].IsDefined())) {
+    throw Error(Code::kUsage,
+                "--set " + name + "=" + text_of(given) + ": the checkpoint's tensors say " +
+                    text_of(stored.value),
+                {.file = file_});
+  }
+  if (!form.IsMap()) return;  // a default of the file
+  contradicted_[name] = text_of(stored.value);
 }
 
 const RuleValues::Found& RuleValues::needed(const std::string& name) {

@@ -46,11 +46,16 @@ class RuleValues {
   /// Returns the values that were used, in the order of their names.
   std::vector<std::pair<std::string, std::string>> used() const;
 
+  /// Returns what the checkpoint says where --set says something else, by name.
+  const std::map<std::string, std::string>& contradicted() const { return contradicted_; }
+
  private:
   struct Found;
   const Found& named(const std::string& name);
   const Found& needed(const std::string& name);
   Found found(const YAML::Node& node);
+  void compare_with_stored(const std::string& name, const nlohmann::json& given,
+                           const YAML::Node& said);
   Found found_by_form(driver::YamlMap form);
   Found of_argument(driver::YamlMap& form);
   Found of_numbers(driver::YamlMap& form, const std::string& key);
@@ -60,6 +65,7 @@ class RuleValues {
   std::map<std::string, std::string> given_;
   ModelFacts& facts_;
   std::map<std::string, std::shared_ptr<const Found>> known_;
+  std::map<std::string, std::string> contradicted_;
   std::set<std::string> asked_;  ///< names that are being looked up
 };
 

@@ -112,6 +112,7 @@ class ExportVerb : public Verb {
     ExportTold told{.paths = {source_, target_},
                     .left_out = {},
                     .values = mapping.values,
+                    .contradicted = mapping.contradicted,
                     .unsaid = mapping.unsaid};
     const ExportReport report = write(source, mapping, from, to, options, console, told.notes);
     std::vector<std::string> objects = {};
@@ -239,6 +240,9 @@ class ExportVerb : public Verb {
       std::vector<std::string> values;
       for (const auto& [name, value] : mapping.values) values.push_back(name + " " + value);
       out << "values of the rules: " << join(values, ", ") << '\n';
+    }
+    for (const auto& [name, stored] : mapping.contradicted) {
+      out << "--set " << name << ": the checkpoint itself says " << stored << '\n';
     }
     if (!mapping.unsaid.empty()) {
       out << "the checkpoint does not say whether the rules hold for: "

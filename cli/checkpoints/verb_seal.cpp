@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -54,6 +55,7 @@ class SealVerb final : public Verb {
                   {.file = stored.display()});
     }
     const StoredPath place = place_of_seal(stored, checkpoint);
+    refuse_within(place, stored.store->display(checkpoint.location().directory));
     const Seal seal = read(checkpoint, console);
     const std::optional<Seal> before = seal_at(place);
     const bool same = before && *before == seal;
@@ -83,6 +85,15 @@ class SealVerb final : public Verb {
     if (!out_.empty()) return stored_path(out_);
     return {std::make_unique<PosixStore>(stored.store->display("")),
             join_path(checkpoint.location().directory, std::string(kSealFile))};
+  }
+
+  /// A seal of another name within the checkpoint would be a file that was added later.
+  void refuse_within(const StoredPath& place, const std::string& directory) const {
+    if (out_.empty()) return;
+    const auto inside = std::filesystem::relative(resolved(place.display()), resolved(directory));
+    if (inside.empty() || *inside.begin() == "..") return;
+    throw Error(Code::kUsage, "--out lies within the checkpoint; without --out the seal does, too",
+                {.file = place.display()});
   }
 
   static std::optional<Seal> seal_at(const StoredPath& place) {

@@ -63,6 +63,7 @@ ExitCode exit_code_of(const VerifyReport& report, bool strict) {
       break;
   }
   if (report.health && !report.health->healthy()) return ExitCode::kFail;
+  if (report.health && report.health->numbers == 0) return ExitCode::kInconclusive;
   return strict && warnings_for_strict(report) != 0 ? ExitCode::kFail : ExitCode::kPass;
 }
 
@@ -70,6 +71,7 @@ ExitCode exit_code_of(const VerifyReport& report, bool strict) {
 std::string health_line(const HealthReport& health) {
   const auto errors = count_of(health.findings, Severity::kError);
   const auto warnings = count_of(health.findings, Severity::kWarning);
+  if (errors == 0 && health.numbers == 0) return "not judged: there are no numbers";
   return fmt::format("{}: {} in {} looked at, {}, {}", errors == 0 ? "healthy" : "not healthy",
                      counted(health.numbers, "number"), counted(health.tensors, "tensor"),
                      counted(errors, "error"), counted(warnings, "warning"));

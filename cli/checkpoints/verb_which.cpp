@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
 
 #include "cli/arguments/checkpoint_argument.hpp"
 #include "cli/frame/verb.hpp"
@@ -25,8 +27,8 @@ struct Judged {
   std::string not_checked;  ///< why nothing is known of that
 
   ExitCode exit_code() const {
-    if (path.empty()) return ExitCode::kInconclusive;
-    return problem.empty() ? ExitCode::kPass : ExitCode::kFail;
+    if (!problem.empty()) return ExitCode::kFail;
+    return path.empty() || !not_checked.empty() ? ExitCode::kInconclusive : ExitCode::kPass;
   }
   std::string remark() const {
     if (!problem.empty()) return "damaged: " + problem;
@@ -92,17 +94,43 @@ class WhichVerb final : public Verb {
     if (judged.point.name.empty()) return judged;
     const std::string path = join_path(stored.path, judged.point.name);
     judged.path = stored.store->display(path);
+    check(*stored.store, path, judged);
+    if (judged.not_checked.empty()) return judged;
+    // Some programs have a checkpoint of each module in directories of their own, such as actor/.
+    const std::string why = std::exchange(judged.not_checked, {});
+    std::size_t checked = 0;
+    for (const std::string& within : directories_in(*stored.store, path)) {
+      Judged one{.point = {}, .path = {}, .problem = {}, .not_checked = {}};
+      check(*stored.store, within, one);
+      if (one.not_checked.empty()) ++checked;
+      if (judged.problem.empty()) judged.problem = one.problem;
+    }
+    if (checked == 0) judged.not_checked = why;
+    return judged;
+  }
+
+  static void check(Store& store, const std::string& path, Judged& judged) {
     try {
       NoProgress progress;
-      const VerifyReport report = verify(*stored.store, path, PayloadCheck::kSkip, progress);
+      const VerifyReport report = verify(store, path, PayloadCheck::kSkip, progress);
       const auto error = std::ranges::find(report.findings, Severity::kError, &Finding::severity);
-      if (error == report.findings.end()) return judged;
+      if (report.vacuous()) judged.not_checked = "there is nothing in it";
+      if (error == report.findings.end()) return;
       (report.verdict() == VerifyVerdict::kDamaged ? judged.problem : judged.not_checked) =
           error->message;
     } catch (const Error& error) {
       judged.not_checked = error.message();
     }
-    return judged;
+  }
+
+  static std::vector<std::string> directories_in(Store& store, const std::string& path) {
+    std::vector<std::string> directories;
+    const auto entry = store.stat(path);
+    if (!entry || !entry->directory) return directories;
+    for (const Entry& one : store.list(path)) {
+      if (one.directory) directories.push_back(join_path(path, one.name));
+    }
+    return directories;
   }
 
   static void print(const std::vector<Judged>& judged, const Console& console) {

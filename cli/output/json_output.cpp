@@ -373,6 +373,7 @@ std::string export_json(const ExportTold& told, const ExportReport& report) {
                     {"converted", converted},
                     {"left_out", told.left_out},
                     {"values", values},
+                    {"contradicted", told.contradicted},
                     {"unsaid", told.unsaid},
                     {"notes", to_json(told.notes)}});
 }

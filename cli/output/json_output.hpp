@@ -1,6 +1,7 @@
 #pragma once
 // Makes the output of `--json`: one document with sorted keys and with counts as integers.
 
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,6 +31,7 @@ struct ExportTold {
   std::pair<std::string, std::string> paths;                     ///< IN and OUT
   std::vector<std::string> left_out;                             ///< keys of what is not in OUT
   std::vector<std::pair<std::string, std::string>> values = {};  ///< that the rules used
+  std::map<std::string, std::string> contradicted = {};          ///< by --set: what IN says
   std::vector<std::string> unsaid = {};  ///< arguments that rules expect and IN does not state
   Findings notes = {};
 };

@@ -164,7 +164,11 @@ Location locate_file(Store& store, const std::string& path, Formats formats) {
   if (formats == Formats::kAll && (name.ends_with(".pt") || name.ends_with(".pth"))) {
     return in(StoredForm::kTorchSave);
   }
-  throw Error(Code::kNotFound, "a checkpoint is a directory, but this is a file", place);
+  throw Error(
+      Code::kNotFound,
+      "a checkpoint is a directory, or a file of torch.save or safetensors, and this is a file of "
+      "another kind",
+      place);
 }
 
 /// Returns the first few of the names, the highest number first.
@@ -270,10 +274,13 @@ std::string words_for_searched(const Below& below) {
                 place);
   }
   if (foreign) throw Error(Code::kUnsupported, foreign->message(), place);
-  throw Error(Code::kNotFound,
-              "not a checkpoint: neither .metadata, nor __<rank>.metadata, nor " +
-                  std::string(kTrackerFile) + " in this directory" + words_for_searched(below),
-              place);
+  throw Error(
+      Code::kNotFound,
+      "not a checkpoint: neither .metadata, nor __<rank>.metadata, nor " +
+          std::string(kTrackerFile) +
+          ", nor files in another form that is read, such as safetensors, in this directory" +
+          words_for_searched(below),
+      place);
 }
 
 }  // namespace

@@ -41,6 +41,10 @@ constexpr Naming kOfSafetensors = {kSafetensorsEnd,   kSafetensorsIndexEnd, kSaf
 constexpr Naming kOfTorchSave = {kTorchSaveEnd,   kTorchSaveIndexEnd,  kTorchSaveModelIndex,
                                  kTorchSaveModel, "adapter_model.bin", "files of torch.save"};
 
+/// How files end that programs save beside a model, such as its optimizer's.
+constexpr std::array<std::string_view, 5> kOtherEnds = {".pt", ".pth", ".bin", ".ckpt",
+                                                        ".safetensors"};
+
 /// Begins the name of the file that seems to have the values of a file of torch.save.
 constexpr std::string_view kValuesOf = "values within ";
 
@@ -113,7 +117,7 @@ class SetReader {
     } else {
       choose_among(names.files);
     }
-    tell_others(names.files);
+    tell_others();
   }
 
   /// A file such as model_3.pt may be that of epoch 3, or rank 3's part.
@@ -183,13 +187,17 @@ class SetReader {
   }
 
   /// Tells of files that are not read, so that nobody takes them for verified.
-  void tell_others(const std::vector<std::string>& files) {
+  void tell_others() {
     std::vector<std::string> shards;
     std::vector<std::string> others;
-    for (const std::string& name : files) {
-      if (std::ranges::find(chosen_, name) != chosen_.end()) continue;
+    for (const Entry& entry : store_.list(location_.directory)) {
+      const std::string& name = entry.name;
+      const bool by_name = std::ranges::any_of(
+          kOtherEnds, [&name](std::string_view end) { return name.ends_with(end); });
+      if (entry.directory || !by_name || std::ranges::find(chosen_, name) != chosen_.end())
+        continue;
       const bool shard = shard_number_of(name) || piece_number_of(name);
-      (shard ? shards : others).push_back(name);
+      (shard && name.ends_with(naming_.end) ? shards : others).push_back(name);
     }
     const std::string directory = store_.display(location_.directory);
     if (!shards.empty()) {
@@ -198,11 +206,18 @@ class SetReader {
            "stale: shards that belong to none of the files that were read: " + join_first(shards),
            "", directory});
     }
-    if (!others.empty()) {
-      findings_.push_back({Severity::kNote, Code::kNotRequested,
-                           "other " + std::string(naming_.called) +
-                               ", which were not read; name one to read it: " + join_first(others),
+    if (set_.index && std::ranges::find(others, naming_.model) != others.end()) {
+      findings_.push_back({Severity::kWarning, Code::kNotRequested,
+                           std::string(naming_.model) +
+                               " is there besides the index: it was not read here, and others, "
+                               "such as transformers, read it in place of the shards",
                            "", directory});
+    }
+    if (!others.empty()) {
+      findings_.push_back(
+          {Severity::kNote, Code::kNotRequested,
+           "other files, which were not read; name one to read it: " + join_first(others), "",
+           directory});
     }
   }
 

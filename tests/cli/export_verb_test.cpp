@@ -368,9 +368,16 @@ TEST_F(Maps, a_value_on_the_command_line_goes_before_the_checkpoint) {
   ASSERT_EQ(result.exit_code, 0) << result.all();
   const auto told = Json::parse(result.out);
   EXPECT_EQ(told["values"]["vocab"], "101");
+  EXPECT_EQ(told["contradicted"], Json::parse(R"({"rope_base": "5000", "vocab": "104"})"));
   EXPECT_EQ(told["lost"].size(), 2U) << "rows of the embedding and of the output layer";
   EXPECT_EQ(config()["vocab_size"], 101);
   EXPECT_EQ(config()["rope_theta"], 1e6);
+}
+
+TEST_F(Maps, what_the_tensors_say_can_not_be_set) {
+  const auto result = run("llama", {"--set", "tied=true"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.err, HasSubstr("--set tied=true: the checkpoint's tensors say false"));
 }
 
 TEST_F(Maps, a_model_that_is_another_is_refused) {

@@ -87,7 +87,8 @@ TEST(ForeignFormatVerbs, a_single_file_is_named_by_what_it_holds) {
   expect_named_by_every_verb(root / "model_world_size_2_rank_0.pt", "one rank's part",
                              "make one of all in their directory: reprise reshard DIR OUT");
   write(root / "c.txt", "text");
-  expect_named_by_every_verb(root / "c.txt", "a checkpoint is a directory", "this is a file");
+  expect_named_by_every_verb(root / "c.txt", "a checkpoint is a directory",
+                             "this is a file of another kind");
   write(root / "d/.metadata");
   expect_named_by_every_verb(root / "d/.metadata", "name the directory", "/d");
 }

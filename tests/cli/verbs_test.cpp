@@ -523,6 +523,19 @@ TEST(Which, a_damaged_choice_fails) {
   EXPECT_THAT(result.err, HasSubstr("torchtitan: step-20: damaged: the file is missing"));
 }
 
+TEST(Which, modules_in_directories_of_their_own_are_checked) {
+  const SavedRun run;
+  const auto step = run.root / "global_step_4";
+  std::filesystem::create_directories(step);
+  std::filesystem::copy(data("torch_2.15.0/plain"), step / "actor",
+                        std::filesystem::copy_options::recursive);
+  std::ofstream(run.root / "latest_checkpointed_iteration.txt") << 4;
+  const std::vector<std::string> words{"which", run.root.string(), "--for", "verl"};
+  EXPECT_EQ(run_program(words).exit_code, 0);
+  std::filesystem::remove(step / "actor" / "__0_0.distcp");
+  EXPECT_EQ(run_program(words).exit_code, 1);
+}
+
 TEST(Which, nothing_to_resume_from_is_said) {
   const SavedRun run;
   std::filesystem::create_directories(run.root / "global_step_4");
@@ -530,6 +543,10 @@ TEST(Which, nothing_to_resume_from_is_said) {
   EXPECT_EQ(result.exit_code, 3);
   EXPECT_EQ(result.out, "");
   EXPECT_THAT(result.err, HasSubstr("verl: there is no latest_checkpointed_iteration.txt"));
+  std::ofstream(run.root / "last.ckpt");
+  result = run_program({"which", run.root.string(), "--for", "Lightning"});
+  EXPECT_EQ(result.exit_code, 3) << "an empty file can't be checked";
+  EXPECT_THAT(result.err, HasSubstr("last.ckpt: not checked: "));
   result = run_program({"which", run.root.string(), "--for", "NeMo"});
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_THAT(result.err, HasSubstr("no checkpoint has a name that NeMo gives"));

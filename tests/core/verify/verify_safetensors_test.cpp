@@ -370,5 +370,18 @@ TEST(VerifySafetensors, a_file_that_changes_meanwhile_is_noticed) {
   EXPECT_EQ(contracts::code_of([&] { checkpoint.require_in_place(); }), Code::kStaleMetadata);
 }
 
+TEST(VerifySafetensors, files_that_were_not_read_are_told) {
+  Case one("one");
+  write(one / "optimizer.pt", "cut");
+  write(one / "config.json", "{}");
+  EXPECT_THAT(words_of(verify_at(one.store, "ckpt").findings),
+              HasSubstr("which were not read; name one to read it: optimizer.pt ["));
+  Case shards("transformers_shards");
+  write(shards / "model.safetensors", "cut");
+  const auto report = verify_at(shards.store, "ckpt");
+  EXPECT_EQ(report.strict_warnings(), 1U) << words_of(report.findings);
+  EXPECT_THAT(words_of(report.findings), HasSubstr("read it in place of the shards"));
+}
+
 }  // namespace
 }  // namespace reprise::test::verify_safetensors_test
