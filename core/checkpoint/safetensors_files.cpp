@@ -299,14 +299,12 @@ class SetReader {
   /// Keys are unique in a file, but not in all shards.
   void refuse_twice(Metadata& metadata) {
     Catalog& catalog = metadata.catalog;
-    const auto is_twice = [&](const StoredObject& object) {
-      const auto same =
-          std::ranges::equal_range(catalog.objects, object.key, {}, &StoredObject::key);
-      return same.size() > 1 || catalog.tensor(object.key) != nullptr;
-    };
     std::set<std::string> twice;
+    const StoredObject* before = nullptr;  // objects are sorted by key
     for (const StoredObject& object : catalog.objects) {
-      if (is_twice(object)) twice.insert(object.key);
+      const bool again = before != nullptr && before->key == object.key;
+      if (again || catalog.tensor(object.key) != nullptr) twice.insert(object.key);
+      before = &object;
     }
     if (twice.empty()) return;
     std::erase_if(catalog.objects, [&](const auto& object) { return twice.contains(object.key); });

@@ -2,7 +2,6 @@
 
 #include "core/seal/seal.hpp"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -22,7 +21,6 @@ namespace reprise::test::seal_test {
 namespace {
 
 namespace fs = std::filesystem;
-using ::testing::HasSubstr;
 
 struct Ports {
   HostDevice device{"test", 0};
