@@ -68,10 +68,13 @@ class ReshardVerb final : public Verb {
       require_free(to, force_ ? Standing::kReplaced : Standing::kKept);
     };
     NoProgress none;
+    options.judge = [&to, &none](const std::string& directory) {
+      require_whole(*to.store, directory, "OUT was not written: what was to become OUT",
+                    PayloadCheck::kSkip, none);
+    };
     source.require_common_if_megatron();
     require_whole(*from.store, source.location().path(), "IN", PayloadCheck::kSkip, none);
     const ReshardReport report = write(source, to, options, console);
-    require_whole(*to.store, to.path, "OUT was written, and", PayloadCheck::kSkip, none);
     if (json_) {
       console.out << reshard_json(source_, target_, report);
     } else {

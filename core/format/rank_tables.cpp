@@ -86,8 +86,8 @@ class Copy {
   std::uint64_t volume_ = 0;
 };
 
-/// Upper limit on the number of copies to which the pieces of later ranks can still be added.
-constexpr std::size_t kOpenMax = 64;
+/// Upper limit on the number of copies that are tried in a row.
+constexpr std::size_t kTriedMax = 64;
 
 [[noreturn]] void refuse_drift(const StoredTensor& a, const StoredTensor& b) {
   if (a.shape != b.shape || a.original_shape != b.original_shape || a.folded != b.folded) {
@@ -114,23 +114,76 @@ void require_agreement(const std::vector<Copy>& copies) {
   }
 }
 
-std::vector<StoredTensor> copies_of(std::span<StoredTensor> of_ranks) {
-  std::vector<Copy> copies;
-  std::vector<std::size_t> open;  // indices of the copies to which pieces may be added
-  for (StoredTensor& tensor : of_ranks) {
-    const auto taken = std::find_if(open.begin(), open.end(),
-                                    [&](std::size_t c) { return copies[c].take(tensor); });
-    if (taken == open.end()) {
-      if (open.size() == kOpenMax) open.erase(open.begin());
-      open.push_back(copies.size());
-      copies.emplace_back(std::move(tensor));
+/// The copies of one tensor.
+class Copies {
+ public:
+  /// Adds what one rank has to the copy whose bytes it refers to, else to the first copy that has
+  /// room, else as a new copy.
+  void add(StoredTensor tensor) {
+    const StoredChunk* first = first_stored(tensor);
+    const std::size_t copy = index_for(tensor, first);
+    if (first != nullptr) next_[first->box] = copy + 1;
+    for (const StoredChunk& chunk : tensor.chunks) {
+      if (is_stored(chunk)) holders_.try_emplace({chunk.file, chunk.range.offset}, copy);
     }
-    std::erase_if(open, [&](std::size_t c) { return c != 0 && copies[c].complete(); });
+    if (copy == copies_.size()) {
+      open_.insert(copy);
+      copies_.emplace_back(std::move(tensor));
+    }
+    // Ranks that have nothing of a tensor are noted in the first copy.
+    if (copy != 0 && copies_[copy].complete()) open_.erase(copy);
   }
-  require_agreement(copies);
-  std::vector<StoredTensor> tensors;
-  for (Copy& copy : copies) tensors.push_back(copy.release());
-  return tensors;
+
+  std::vector<StoredTensor> release() {
+    require_agreement(copies_);
+    std::vector<StoredTensor> tensors;
+    for (Copy& copy : copies_) tensors.push_back(copy.release());
+    return tensors;
+  }
+
+ private:
+  static bool is_stored(const StoredChunk& chunk) {
+    return chunk.file != kNoFile && volume_of(chunk.box) != 0;
+  }
+
+  static const StoredChunk* first_stored(const StoredTensor& tensor) {
+    const auto found = std::ranges::find_if(tensor.chunks, is_stored);
+    return found == tensor.chunks.end() ? nullptr : &*found;
+  }
+
+  /// Returns the index of the copy that took `tensor`, or of the one to open for it. `first` is its
+  /// first chunk in a file.
+  std::size_t index_for(const StoredTensor& tensor, const StoredChunk* first) {
+    if (first != nullptr) {
+      const auto holder = holders_.find({first->file, first->range.offset});
+      if (holder != holders_.end() && copies_[holder->second].take(tensor)) return holder->second;
+    }
+    if (const auto taken = try_from(0, tensor)) return *taken;
+    const auto next = first == nullptr ? next_.end() : next_.find(first->box);
+    if (next == next_.end()) return copies_.size();
+    return try_from(next->second, tensor).value_or(copies_.size());
+  }
+
+  std::optional<std::size_t> try_from(std::size_t copy, const StoredTensor& tensor) {
+    std::size_t tried = 0;
+    for (auto at = open_.lower_bound(copy); at != open_.end() && tried < kTriedMax; ++at, ++tried) {
+      if (copies_[*at].take(tensor)) return *at;
+    }
+    return std::nullopt;
+  }
+
+  std::vector<Copy> copies_;
+  std::set<std::size_t> open_;  ///< the copies to which other bytes may be added
+  /// For the file and the offset of each stored chunk, the copy that has it.
+  std::map<std::pair<FileIndex, std::uint64_t>, std::size_t> holders_;
+  /// For each box, the copy after the last that took it: most likely the first that lacks it.
+  std::map<Box, std::size_t> next_;
+};
+
+std::vector<StoredTensor> copies_of(std::span<StoredTensor> of_ranks) {
+  Copies copies;
+  for (StoredTensor& tensor : of_ranks) copies.add(std::move(tensor));
+  return copies.release();
 }
 
 /// Merges objects that refer to the same byte range of the same file.

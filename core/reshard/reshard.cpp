@@ -351,7 +351,16 @@ class Resharder {
     content_.metadata = std::move(metadata_);
     content_.metadata.write_strides = options_.strides;
     content_.manifest = has_manifest(source_);
-    run_protocol(commit_protocol(ports_.store, target_, content_), phase::kCommit, ports_.trace);
+    auto steps = commit_protocol(ports_.store, target_, content_);
+    const auto swap_in = std::ranges::find(steps, "swap_in", &ProtocolStep::name);
+    CHECK(swap_in != steps.end());
+    if (options_.judge) {
+      swap_in->run = [this, swap = std::move(swap_in->run)] {
+        options_.judge(target_.saving());
+        swap();
+      };
+    }
+    run_protocol(steps, phase::kCommit, ports_.trace);
     metadata_ = std::move(content_.metadata);
   }
 

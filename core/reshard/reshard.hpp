@@ -61,6 +61,9 @@ struct ReshardOptions {
   bool strides = false;
   /// Called right before the commit. An exception from it aborts the rewrite, as any failure does.
   std::function<void()> last_look = {};
+  /// Called with the directory of the new checkpoint when all its files are written, before it
+  /// gets its name. An exception from it aborts the rewrite.
+  std::function<void(const std::string&)> judge = {};
 };
 
 struct ReshardReport {

@@ -564,6 +564,25 @@ TEST(RankFilesVerbs, reshard_makes_one_checkpoint_and_diff_finds_it_the_same) {
   }
 }
 
+TEST(RankFilesVerbs, ranks_that_keep_their_replicas_get_the_same) {
+  for (const std::string& path :
+       {kRankFiles + "fsdp2", kPackage + "mesh", kPackage + "version_1"}) {
+    for (const std::vector<std::string>& ranks :
+         {std::vector<std::string>{}, {"--ranks", "4"}, {"--writers", "3"}}) {
+      const contracts::TemporaryDirectory directory;
+      const std::string out = directory.path() + "/out";
+      std::vector<std::string> words = {"reshard", data(path), out};
+      words.insert(words.end(), ranks.begin(), ranks.end());
+      const auto made = run_program(words);
+      ASSERT_EQ(made.exit_code, 0) << path << made.all();
+      EXPECT_THAT(made.out, HasSubstr("each of 4 ranks keeps its own values"));
+      EXPECT_EQ(run_program({"verify", "--strict", out}).exit_code, 0) << path;
+      const auto same = run_program({"diff", data(path), out});
+      EXPECT_EQ(same.exit_code, 0) << path << same.all();
+    }
+  }
+}
+
 TEST(RankFilesVerbs, diff_finds_one_changed_element_of_one_rank) {
   const Victim victim(kPackage + "mesh");
   const auto same = run_program({"diff", victim.path(), data(kPackage + "version_1")});

@@ -625,6 +625,85 @@ TEST(Metadata, pieces_of_several_ranks_are_grouped_into_copies) {
   }
 }
 
+/// Ranks that have `shards` parts of a tensor, each part on `replicas` ranks.
+struct Replicated {
+  std::int32_t replicas;
+  std::int32_t shards;
+  bool neighbours;  ///< true if the ranks with the same part follow each other
+
+  Metadata saved() const {
+    FileNames names;
+    std::vector<MetadataTables> tables;
+    for (std::int32_t rank = 0; rank < replicas * shards; ++rank) {
+      const std::int64_t shard = neighbours ? rank / replicas : rank % shards;
+      const FileIndex file = names.add("__" + std::to_string(rank) + "_0.distcp");
+      StoredTensor tensor{"w", DType::kFloat32, {shards}, {{{{shard}, {1}}, file, {0, 100}}}, {}};
+      tables.push_back({.rank = rank, .tensors = {std::move(tensor)}});
+    }
+    return merge_rank_tables(std::move(tables), std::move(names), {});
+  }
+};
+
+/// Says, for each tensor, which ranks know it and where its chunks are.
+std::vector<std::string> copies_in(const Metadata& metadata) {
+  std::vector<std::string> lines;
+  for (const StoredTensor& tensor : metadata.catalog.tensors) {
+    std::string line = tensor.key + " of";
+    for (const std::int32_t rank : tensor.known_by.ranks) line += " " + std::to_string(rank);
+    for (const StoredChunk& chunk : tensor.chunks) {
+      line += ", " + to_string(chunk.box) + " in " + metadata.catalog.files.at(chunk.file);
+    }
+    lines.push_back(line);
+  }
+  return lines;
+}
+
+TEST(Metadata, replicas_stay_apart_when_they_are_written_and_read) {
+  for (const std::int32_t replicas : {1, 2, 3, 4, 150}) {
+    for (const std::int32_t shards : {1, 2, 3}) {
+      for (const bool neighbours : {true, false}) {
+        const Metadata saved = Replicated{replicas, shards, neighbours}.saved();
+        ASSERT_EQ(saved.catalog.tensors.size(), static_cast<std::size_t>(replicas));
+        for (const StoredTensor& tensor : saved.catalog.tensors) {
+          EXPECT_EQ(tensor.chunks.size(), static_cast<std::size_t>(shards)) << tensor.key;
+        }
+        const auto files = metadata_files(saved);
+        std::vector<ByteSpan> contents;
+        std::vector<std::string> names;
+        for (const MetadataFile& file : files) {
+          contents.push_back(file.content);
+          names.push_back(file.name);
+        }
+        EXPECT_EQ(copies_in(read_metadata(contents, names)), copies_in(saved))
+            << replicas << " x " << shards << (neighbours ? " neighbours" : "");
+      }
+    }
+  }
+}
+
+TEST(Metadata, the_same_bytes_are_one_copy_only_if_all_agrees) {
+  // Rank 2 refers to a byte range of rank 1's copy, but at another place or with another type.
+  for (const auto& [begin, dtype] :
+       {std::pair{std::int64_t{0}, DType::kFloat32}, std::pair{std::int64_t{1}, DType::kFloat32},
+        std::pair{std::int64_t{0}, DType::kInt32}}) {
+    std::vector<MetadataTables> tables;
+    for (std::int32_t rank = 0; rank < 3; ++rank) {
+      const bool last = rank == 2;
+      StoredTensor tensor{"w", last ? dtype : DType::kFloat32, {2}, {}, {}};
+      const FileIndex file = rank == 0 ? 0 : 1;
+      for (const std::int64_t at : {0, 1}) {
+        tensor.chunks.push_back({{{last ? (at + begin) % 2 : at}, {1}},
+                                 file,
+                                 {static_cast<std::uint64_t>(at) * 100, 100}});
+      }
+      tables.push_back({.rank = rank, .tensors = {std::move(tensor)}});
+    }
+    const Metadata merged = merge_rank_tables(std::move(tables), {}, {});
+    const bool equal = begin == 0 && dtype == DType::kFloat32;
+    EXPECT_EQ(merged.catalog.tensors.size(), equal ? 2U : 3U) << begin << ' ' << name_of(dtype);
+  }
+}
+
 /// Returns the tables of a rank with an object `key` of its own.
 MetadataTables tables_of_object(std::int32_t rank, const std::string& key) {
   MetadataTables tables;

@@ -400,6 +400,29 @@ TEST_F(Reshard, LooksOnceMoreRightBeforeTheCommit) {
   EXPECT_TRUE(store_.list("").empty());
 }
 
+TEST_F(Reshard, WhatIsJudgedDamagedGetsNoName) {
+  test::FixtureCopy copy("torch_2.15.0/same_content_a");
+  Checkpoint source = Checkpoint::open(copy.store, "ckpt");
+  ReshardOptions options{.rule = over_ranks(2), .writers = 2};
+  std::string judged;
+  bool damaged = true;
+  options.judge = [&](const std::string& directory) {
+    judged = directory;
+    EXPECT_FALSE(store_.stat("out"));
+    EXPECT_TRUE(verify(store_, directory, PayloadCheck::kRead, progress_).whole());
+    if (damaged) throw Error(Code::kExtentMismatch, "its bytes overlap");
+  };
+  const auto write = [&] {
+    reshard(source, {"out"}, options, {store_, device_, tasks_, trace_, progress_});
+  };
+  EXPECT_EQ(contracts::code_of(write), Code::kExtentMismatch);
+  EXPECT_TRUE(store_.list("").empty());
+  damaged = false;
+  write();
+  EXPECT_TRUE(store_.stat("out"));
+  EXPECT_NE(judged, "out");
+}
+
 TEST_F(Reshard, CarriesAlongWhatStandsBesideThePayload) {
   test::FixtureCopy copy("torch_2.15.0/same_content_a");
   copy.store.make_directory("ckpt/modelopt_state/empty");
