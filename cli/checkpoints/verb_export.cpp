@@ -4,6 +4,7 @@
 #include <charconv>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <set>
 #include <thread>
 #include <utility>
@@ -24,7 +25,9 @@
 #include "core/export/safetensors_form.hpp"
 #include "core/export/torch_dist_form.hpp"
 #include "core/export/torch_save_form.hpp"
+#include "core/ports/no_progress.hpp"
 #include "core/ports/store_path.hpp"
+#include "core/reshard/rank_values.hpp"
 
 namespace reprise::cli {
 namespace {
@@ -96,12 +99,23 @@ class ExportVerb : public Verb {
       throw Error(Code::kUsage, "OUT already exists; name another", {.file = to.display()});
     };
     require_new();
-    options.last_look = require_new;
-    Checkpoint source = Checkpoint::open_any(*from.store, from.path);
-    if (source.location().file.empty()) {
-      require_apart(from.store->display(source.location().directory), to);
+    Checkpoint opened = Checkpoint::open_any(*from.store, from.path);
+    if (opened.location().file.empty()) {
+      require_apart(from.store->display(opened.location().directory), to);
     }
-    source.require_sound();
+    opened.require_sound();
+    std::optional<Checkpoint> merged;
+    if (!opened.metadata().ranks.empty()) {
+      NoProgress none;
+      require_whole(*from.store, opened.location().path(), "IN", PayloadCheck::kSkip, none);
+      HostDevice device("host", 0);
+      merged = opened.with(with_equal_copies_merged(opened, device));
+    }
+    Checkpoint& source = merged ? *merged : opened;
+    options.last_look = [require_new, &opened] {
+      require_new();
+      opened.require_in_place();
+    };
     if (map_.empty() && !values_.empty()) throw Error(Code::kUsage, "--set needs --map");
     if (jobs_ > kJobsMax) {
       throw Error(Code::kUsage, "--jobs is at most " + std::to_string(kJobsMax));
@@ -124,7 +138,11 @@ class ExportVerb : public Verb {
       told.left_out.insert(told.left_out.end(), objects.begin(), objects.end());
       console.out << export_json(told, report);
     } else {
-      print(console.out, report, mapping, objects);
+      std::vector<std::string> apart;
+      for (const auto& tensor : source.catalog().tensors) {
+        if (tensor.known_by.own) apart.push_back(tensor.key);
+      }
+      print(console.out, report, mapping, objects, apart);
       for (const Finding& note : told.notes) console.out << "about IN: " << note << '\n';
     }
     return report.proved == 0 ? ExitCode::kInconclusive : ExitCode::kPass;
@@ -220,7 +238,7 @@ class ExportVerb : public Verb {
   }
 
   void print(std::ostream& out, const ExportReport& report, const Mapping& mapping,
-             const std::vector<std::string>& objects) const {
+             const std::vector<std::string>& objects, const std::vector<std::string>& apart) const {
     out << fmt::format("{}, {} elements, {}, in {}\n", counted(report.tensors, "tensor"),
                        with_commas(report.elements), human_bytes(report.bytes),
                        join_first(report.files, kNamesShown));
@@ -258,6 +276,10 @@ class ExportVerb : public Verb {
     if (!mapping.unmatched.empty()) {
       out << fmt::format("left out, since no rule names it: {}\n",
                          join_first(mapping.unmatched, kNamesShown));
+    }
+    if (!apart.empty()) {
+      out << fmt::format("ranks differ, so that each has its own: {}\n",
+                         join_first(apart, kNamesShown));
     }
     std::set<std::string> told(mapping.left_out.begin(), mapping.left_out.end());
     told.insert(mapping.unmatched.begin(), mapping.unmatched.end());

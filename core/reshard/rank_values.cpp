@@ -1,6 +1,7 @@
 #include "core/reshard/rank_values.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <utility>
 
@@ -30,8 +31,23 @@ class RankChooser {
     Metadata& metadata = settled_.metadata;
     choose(metadata.catalog.tensors);
     choose(metadata.catalog.objects);
+    rename_planner_entries();
+    metadata.ranks.clear();
+    return std::move(settled_);
+  }
+
+  Metadata merge_equal() {
+    Metadata& metadata = settled_.metadata;
+    merge_equal(metadata.catalog.tensors);
+    merge_equal(metadata.catalog.objects);
+    rename_planner_entries();
+    return std::move(metadata);
+  }
+
+ private:
+  void rename_planner_entries() {
     std::vector<PlannerEntry> planner;
-    for (PlannerEntry& entry : metadata.planner_data) {
+    for (PlannerEntry& entry : settled_.metadata.planner_data) {
       const auto name = names_.find(entry.key);
       if (name == names_.end()) {
         planner.push_back(std::move(entry));
@@ -39,12 +55,41 @@ class RankChooser {
         planner.push_back({name->second, std::move(entry.path)});
       }
     }
-    metadata.planner_data = std::move(planner);
-    metadata.ranks.clear();
-    return std::move(settled_);
+    settled_.metadata.planner_data = std::move(planner);
   }
 
- private:
+  template <class Item>
+  void merge_equal(std::vector<Item>& items) {
+    std::map<std::string, std::vector<Item>> by_name;
+    for (Item& item : items) by_name[std::string(name_of(item))].push_back(std::move(item));
+    items.clear();
+    for (auto& [name, copies] : by_name) {
+      std::ranges::sort(
+          copies, [](const Item& a, const Item& b) { return a.known_by.ranks < b.known_by.ranks; });
+      if (copies.front().known_by.own && equal(copies)) {
+        for (const Item& copy : copies) names_[copy.key].clear();
+        names_[copies.front().key] = name;
+        merge(name, copies);
+      }
+      std::ranges::move(copies, std::back_inserter(items));
+    }
+    std::ranges::sort(items, {}, &Item::key);
+  }
+
+  /// Leaves the first copy alone, as the one of all ranks.
+  template <class Item>
+  static void merge(const std::string& name, std::vector<Item>& copies) {
+    KnownBy& known_by = copies.front().known_by;
+    for (auto copy = copies.begin() + 1; copy != copies.end(); ++copy) {
+      const auto& ranks = copy->known_by.ranks;
+      known_by.ranks.insert(known_by.ranks.end(), ranks.begin(), ranks.end());
+    }
+    std::ranges::sort(known_by.ranks);
+    known_by.own = false;
+    copies.front().key = name;
+    copies.erase(copies.begin() + 1, copies.end());
+  }
+
   template <class Item>
   void choose(std::vector<Item>& items) {
     std::map<std::string, std::vector<Item>> by_name;
@@ -90,7 +135,11 @@ class RankChooser {
   bool same_in_all(const std::vector<Item>& copies) {
     std::size_t ranks = 0;
     for (const Item& copy : copies) ranks += copy.known_by.ranks.size();
-    if (ranks != checkpoint_.metadata().ranks.size()) return false;
+    return ranks == checkpoint_.metadata().ranks.size() && equal(copies);
+  }
+
+  template <class Item>
+  bool equal(const std::vector<Item>& copies) {
     return std::all_of(copies.begin() + 1, copies.end(),
                        [&](const Item& copy) { return same(copies.front(), copy); });
   }
@@ -172,6 +221,11 @@ ChosenValues choose_values(Checkpoint& checkpoint, const RankChoice& choice, Dev
   const auto per_rank = seams.per_rank(choice, static_cast<std::int64_t>(metadata.ranks.size()));
   if (per_rank == PerRank::kKeep) return {metadata};
   return RankChooser(checkpoint, per_rank, device).choose();
+}
+
+Metadata with_equal_copies_merged(Checkpoint& checkpoint, Device& device) {
+  if (checkpoint.metadata().ranks.empty()) return checkpoint.metadata();
+  return RankChooser(checkpoint, {}, device).merge_equal();
 }
 
 }  // namespace reprise

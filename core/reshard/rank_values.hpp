@@ -41,4 +41,8 @@ struct ChosenValues {
 /// `choice.per_rank` is empty.
 ChosenValues choose_values(Checkpoint& checkpoint, const RankChoice& choice, Device& device);
 
+/// Returns metadata in which equal copies of several ranks are one item with its plain key. Reads
+/// the bytes of these copies. Copies that differ keep their keys, such as "rng@rank0", all of them.
+Metadata with_equal_copies_merged(Checkpoint& checkpoint, Device& device);
+
 }  // namespace reprise

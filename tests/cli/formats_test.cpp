@@ -583,6 +583,28 @@ TEST(RankFilesVerbs, ranks_that_keep_their_replicas_get_the_same) {
   }
 }
 
+TEST(RankFilesVerbs, export_writes_equal_copies_once_and_names_others) {
+  const contracts::TemporaryDirectory directory;
+  const Json expected = expected_of(kRankFiles, "fsdp2");
+  for (const std::string verb : {"export", "import"}) {
+    const std::string out = directory.path() + "/" + verb;
+    const auto made = run_program({verb, data(kRankFiles + "fsdp2"), out});
+    ASSERT_EQ(made.exit_code, 0) << made.all();
+    EXPECT_THAT(made.out,
+                HasSubstr("ranks differ, so that each has its own: extra_state.rng@rank0"));
+    const auto inspected = Json::parse(run_program({"inspect", "--json", "--digest", out}).out);
+    std::size_t found = 0;
+    for (const Json& tensor : inspected["tensors"]) {
+      const auto key = tensor["key"].get<std::string>();
+      EXPECT_TRUE(key.find("@rank") == std::string::npos || key.starts_with("extra_state.rng"));
+      if (!expected.contains(key)) continue;
+      ++found;
+      EXPECT_EQ(tensor["sha256"], expected[key]["sha256"]) << key;
+    }
+    EXPECT_EQ(found, expected.size()) << verb;
+  }
+}
+
 TEST(RankFilesVerbs, diff_finds_one_changed_element_of_one_rank) {
   const Victim victim(kPackage + "mesh");
   const auto same = run_program({"diff", victim.path(), data(kPackage + "version_1")});

@@ -140,6 +140,31 @@ class RankValues : public test::StoreTest {
   }
 };
 
+TEST_F(RankValues, equal_copies_become_one_and_others_stay_apart) {
+  save(store_, "two_of_three", {{1, 10}, {1, 10}, {2, 10}});
+  const auto merged = [this](const std::string& path) {
+    Checkpoint checkpoint = Checkpoint::open(store_, path);
+    return with_equal_copies_merged(checkpoint, device_);
+  };
+  const auto keys = [](const Metadata& metadata) {
+    std::vector<std::string> found;
+    for (const auto& tensor : metadata.catalog.tensors) found.push_back(tensor.key);
+    for (const auto& object : metadata.catalog.objects) found.push_back(object.key);
+    return found;
+  };
+  const Metadata equal = merged("a");
+  EXPECT_THAT(keys(equal), ElementsAre("b", "w", "rng@rank0", "rng@rank1"));
+  EXPECT_FALSE(equal.catalog.tensors[0].known_by.own);
+  EXPECT_THAT(equal.catalog.tensors[0].known_by.ranks, ElementsAre(0, 1));
+  std::vector<std::string> paths;
+  for (const auto& entry : equal.planner_data) paths.push_back(entry.key);
+  EXPECT_THAT(paths, UnorderedElementsAre("b", "rng@rank0", "w", "rng@rank1"));
+  EXPECT_THAT(keys(merged("other_tensor")),
+              ElementsAre("b@rank0", "b@rank1", "w", "rng@rank0", "rng@rank1"));
+  EXPECT_THAT(keys(merged("two_of_three")),
+              ElementsAre("b@rank0", "b@rank1", "b@rank2", "w", "rng"));
+}
+
 TEST_F(RankValues, are_items_of_their_own_and_all_of_them_are_verified) {
   EXPECT_THAT(keys_of("a"), ElementsAre("b@rank0", "b@rank1", "w", "rng@rank0", "rng@rank1"));
   const VerifyReport report = verify(store_, "a", PayloadCheck::kRead, progress_);
