@@ -233,6 +233,17 @@ Finding unplaced_tensors(const Checkpoint& checkpoint) {
           names.front(), checkpoint.store().display(checkpoint.location().directory)};
 }
 
+/// Warns of DTensors that ranks replicate and that differ. In files of ranks, a whole tensor of the
+/// model or the optimizer is one, unless nothing says where it belongs.
+Findings check_replicas_of(const Checkpoint& checkpoint) {
+  const auto& unplaced = checkpoint.metadata().unplaced;
+  const bool of_ranks = checkpoint.location().form == StoredForm::kRankFiles;
+  return check_replicas(checkpoint.catalog(), [&](std::string_view name) {
+    return of_ranks && (name.starts_with("model") || name.starts_with("optim")) &&
+           std::ranges::find(unplaced, name) == unplaced.end();
+  });
+}
+
 /// True if the metadata exceeds the reader's size limit; it is then unknown whether the metadata is
 /// valid. False if the metadata is small but claims to be large: such metadata is damaged.
 bool is_too_large(Store& store, const std::string& path) try {
@@ -278,6 +289,7 @@ VerifyReport verify(Store& store, const std::string& path, PayloadCheck payload,
     if (!checkpoint->metadata().unplaced.empty()) {
       take({unplaced_tensors(*checkpoint)}, report);
     }
+    take_of_metadata(check_replicas_of(*checkpoint), *checkpoint, report);
     if (report.location->form == StoredForm::kSafetensors) {
       take(check_safetensors(*checkpoint), report);
     }

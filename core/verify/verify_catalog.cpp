@@ -1,6 +1,7 @@
 #include "core/verify/verify_catalog.hpp"
 
 #include <algorithm>
+#include <map>
 
 #include "core/base/print.hpp"
 #include "core/checkpoint/extents.hpp"
@@ -143,7 +144,54 @@ void check_end(std::span<const StoredItem> items, const StoredFile& file, Findin
                       "", file.display, end});
 }
 
+/// True if the checksums of the two chunks show that their elements differ.
+bool surely_differ(const StoredChunk& a, const StoredChunk& b) {
+  if (!a.view || !b.view || !a.view->record || !b.view->record) return false;
+  const auto alone = [](const StoredChunk& chunk) {
+    return chunk.view->record->range == chunk.range && chunk.view->record->crc != 0;
+  };
+  return alone(a) && alone(b) && a.range.size == b.range.size &&
+         a.view->strides == b.view->strides && a.view->byteswap == b.view->byteswap &&
+         !a.view->flips.any() && !b.view->flips.any() && a.view->record->crc != b.view->record->crc;
+}
+
+/// Returns a box in which the two copies of a tensor surely differ. `parts` is true if only boxes
+/// that are no whole tensor count.
+const Box* differing_box(const StoredTensor& a, const StoredTensor& b, bool parts) {
+  std::map<Box, const StoredChunk*> of_a;
+  for (const StoredChunk& chunk : a.chunks) of_a.emplace(chunk.box, &chunk);
+  for (const StoredChunk& chunk : b.chunks) {
+    const auto other = of_a.find(chunk.box);
+    if (other == of_a.end() || (parts && chunk.box == Box::whole(b.shape))) continue;
+    if (surely_differ(*other->second, chunk)) return &chunk.box;
+  }
+  return nullptr;
+}
+
 }  // namespace
+
+Findings check_replicas(const Catalog& catalog,
+                        const std::function<bool(std::string_view)>& replicated) {
+  Findings findings;
+  std::map<std::string_view, const StoredTensor*> first;
+  for (const StoredTensor& tensor : catalog.tensors) {
+    if (!tensor.known_by.own) continue;
+    const std::string_view name = name_of(tensor);
+    const auto [known, is_new] = first.emplace(name, &tensor);
+    if (is_new) continue;
+    const StoredTensor& other = *known->second;
+    if (other.dtype != tensor.dtype || !(other.shape == tensor.shape)) continue;
+    const Box* box = differing_box(other, tensor, !replicated(name));
+    if (box == nullptr) continue;
+    findings.push_back({Severity::kWarning, Code::kCommonStateDiverges,
+                        "replicas differ in " + to_string(*box) + ", though ranks say that they " +
+                            "have the same part: the copy of rank " +
+                            std::to_string(other.known_by.ranks.front()) + " and that of rank " +
+                            std::to_string(tensor.known_by.ranks.front()),
+                        std::string(name)});
+  }
+  return findings;
+}
 
 Findings check_cover(const Catalog& catalog, std::span<const StoredFile> files) {
   Findings findings;

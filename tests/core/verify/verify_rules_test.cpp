@@ -28,6 +28,49 @@ Catalog objects(std::vector<std::string> keys) {
   return catalog;
 }
 
+/// Two ranks' copies of a tensor in two parts, whose records have these checksums.
+Catalog replicas_with(std::uint32_t first, std::uint32_t second, std::int64_t extent = 2) {
+  Catalog catalog;
+  catalog.files = {"a.pt", "b.pt"};
+  for (const std::int32_t rank : {0, 2}) {
+    const auto view = [&](std::uint32_t crc) {
+      StoredView made{.strides = {1}};
+      made.record = std::make_shared<const SharedRecord>("data/0", ByteRange{64, 8}, crc);
+      return std::make_shared<const StoredView>(std::move(made));
+    };
+    StoredTensor tensor{.key = "model.w" + own_suffix(rank), .shape = {extent}};
+    tensor.known_by = {.ranks = {rank}, .own = true};
+    for (std::int64_t at = 0; at < extent; at += 2) {
+      tensor.chunks.push_back({{{at}, {2}},
+                               rank == 0 ? 0U : 1U,
+                               {64, 8},
+                               ItemForm::kView,
+                               view(rank == 0 ? first : second)});
+    }
+    catalog.tensors.push_back(std::move(tensor));
+  }
+  return catalog;
+}
+
+TEST(VerifyRules, replicas_with_other_checksums_are_a_warning) {
+  const auto none = [](std::string_view) { return false; };
+  const auto all = [](std::string_view) { return true; };
+  const Findings parts = check_replicas(replicas_with(5, 6, 4), none);
+  ASSERT_EQ(parts.size(), 1U);
+  EXPECT_EQ(parts[0].severity, Severity::kWarning);
+  EXPECT_EQ(parts[0].key, "model.w");
+  EXPECT_THAT(parts[0].message, HasSubstr("the copy of rank 0 and that of rank 2"));
+  EXPECT_THAT(check_replicas(replicas_with(5, 5, 4), none), IsEmpty());
+  EXPECT_THAT(check_replicas(replicas_with(5, 0, 4), none), IsEmpty()) << "0 is no checksum";
+  EXPECT_THAT(check_replicas(replicas_with(5, 6), none), IsEmpty()) << "each rank's own";
+  EXPECT_EQ(check_replicas(replicas_with(5, 6), all).size(), 1U);
+  Catalog shared = replicas_with(5, 6, 4);
+  for (StoredTensor& tensor : shared.tensors) {
+    for (StoredChunk& chunk : tensor.chunks) chunk.range = {64, 4};
+  }
+  EXPECT_THAT(check_replicas(shared, none), IsEmpty()) << "the record has other tensors, too";
+}
+
 TEST(CheckCover, ChunksThatTileSayNothing) {
   Catalog catalog{.files = {"f"}};
   catalog.tensors = {tensor("w", {4, 2}, {{{{2, 0}, {2, 2}}, 0, {}}, {{{0, 0}, {2, 2}}, 0, {}}})};
