@@ -35,14 +35,20 @@ class Finder {
   }
 
  private:
-  void look_into(const std::string& directory, int depth) {
+  /// Returns true if payload lies in the directory.
+  bool look_into(const std::string& directory, int depth) {
+    bool holds_payload = false;
     if (depth > kDepthMax) {
       throw Error(Code::kLimit, "directories are nested too deeply",
                   {.file = store_.display(path_of(directory))});
     }
     for (const Entry& entry : store_.list(path_of(directory))) {
       const std::string name = join_path(directory, entry.name);
-      if (payload_.contains(name) || (depth == 0 && belongs_to_checkpoint(entry))) continue;
+      if (payload_.contains(name)) {
+        holds_payload = true;
+        continue;
+      }
+      if (depth == 0 && belongs_to_checkpoint(entry)) continue;
       if (form_ != StoredForm::kTorchDist && !entry.directory && name.ends_with(kSafetensorsEnd)) {
         found_.left_out.push_back(name + " (safetensors of another checkpoint)");
         continue;
@@ -52,8 +58,16 @@ class Finder {
         auto& links = entry.directory ? found_.linked_directories : found_.linked_files;
         links.push_back({name, entry.size});
       } else if (entry.directory) {
+        const std::size_t directories = found_.directories.size();
+        const std::size_t files = found_.files.size();
         found_.directories.push_back(name);
-        look_into(name, depth + 1);
+        const bool of_payload = look_into(name, depth + 1);
+        holds_payload |= of_payload;
+        // Not beside it if nothing but payload is in there, as in zero/ of DeepSpeed.
+        if (of_payload && found_.files.size() == files &&
+            found_.directories.size() == directories + 1) {
+          found_.directories.pop_back();
+        }
       } else if (const auto why = why_no_file(entry, name)) {
         found_.left_out.push_back(name + " (" + *why + ")");
         found_.no_files.push_back({name, entry.size});
@@ -61,6 +75,7 @@ class Finder {
         found_.files.push_back({name, entry.size});
       }
     }
+    return holds_payload;
   }
 
   /// Returns the reason why the entry is not a file; nothing if it is a file. Pipes and devices

@@ -7,7 +7,9 @@
 #include <optional>
 #include <set>
 #include <string_view>
+#include <tuple>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "core/base/hash.hpp"
@@ -15,7 +17,9 @@
 #include "core/base/print.hpp"
 #include "core/checkpoint/copied_file.hpp"
 #include "core/checkpoint/finding.hpp"
+#include "core/checkpoint/universal_parameters.hpp"
 #include "core/format/metadata_tables.hpp"
+#include "core/format/pickle/pickle_reader.hpp"
 #include "core/format/rank_tables.hpp"
 #include "core/format/torch_checkpointing.hpp"
 #include "core/format/torch_save.hpp"
@@ -32,6 +36,8 @@ constexpr std::string_view kWeights = "fp32";
 constexpr std::string_view kOfModel = "_model_states.pt";
 constexpr std::uint64_t kMetadataBytesMax = std::uint64_t{1} << 30U;
 constexpr std::int32_t kRanksMax = 1 << 20;
+constexpr std::string_view kParamShapes = "param_shapes.";
+constexpr std::string_view kModelRanks = "mp_world_size";
 constexpr std::size_t kShown = 6;
 
 /// Takes the number at the end of `name` off; nothing if there is none.
@@ -62,6 +68,11 @@ struct Part {
     const auto first = name.find('/');
     const auto last = name.rfind('/');
     return first == last ? "" : name.substr(first + 1, last - first - 1);
+  }
+  /// Returns the state in "zero/layer.weight/fp32.pt".
+  std::string state() const {
+    const auto last = name.rfind('/') + 1;
+    return name.substr(last, name.size() - last - kEnd.size());
   }
 };
 
@@ -122,7 +133,8 @@ class RanksReader {
     if (!any_ && failure_) std::rethrow_exception(failure_);
     std::vector<MetadataTables> in_order;
     for (auto& [rank, table] : tables) in_order.push_back(std::move(table));
-    check_universal(in_order);
+    if (universal_) tell_universal();
+    note_untold();
     if (made_->size() != 0) made_file_ = names_.add("values within files of ranks");
     for (MetadataTables& table : in_order) {
       for (StoredObject& object : table.objects) object.file = made_file_;
@@ -134,6 +146,8 @@ class RanksReader {
     metadata.made_file = made_file_;
     metadata.made = std::move(made_);
     note_unplaced(metadata);
+    // What one rank wrote for all needs no metadata of each.
+    if (metadata.ranks.size() == 1) metadata.ranks.clear();
     return {std::move(metadata), hash_.digest()};
   }
 
@@ -141,7 +155,9 @@ class RanksReader {
   std::string path_of(const std::string& name) const {
     return join_path(location_.directory, name);
   }
-  std::string shown(const std::string& name) const { return store_.display(path_of(name)); }
+  std::string shown(const std::string& name) const {
+    return store_.display(name.empty() ? location_.directory : path_of(name));
+  }
 
   void find(Severity severity, Code code, std::string message, const std::string& key,
             const std::string& file, std::optional<std::uint64_t> offset = {}) {
@@ -151,18 +167,25 @@ class RanksReader {
   void choose_by_names() {
     parts_ = parts_in(store_, location_.directory, part_of_world);
     std::map<std::string, std::map<std::int32_t, std::set<std::int32_t>>> there;  // item, world
-    for (const Part& part : parts_) there[part.item][part.ranks].insert(part.rank);
-    const std::string directory = store_.display(location_.directory);
-    for (const auto& [item, worlds] : there) {
-      if (worlds.size() > 1) {
-        find(Severity::kError, Code::kLayoutMismatch,
-             "files of " + item + " of " +
-                 with_commas(static_cast<std::uint64_t>(worlds.begin()->first)) + " and of " +
-                 with_commas(static_cast<std::uint64_t>(worlds.rbegin()->first)) +
-                 " ranks: they are of different checkpoints",
-             "", directory);
-      }
-      for (const auto& [ranks, numbers] : worlds) tell_missing(item, ranks, numbers);
+    std::map<std::int32_t, const Part*> worlds;  // the first file of each
+    for (const Part& part : parts_) {
+      there[part.item][part.ranks].insert(part.rank);
+      worlds.emplace(part.ranks, &part);
+      if (part.rank < part.ranks) continue;
+      find(Severity::kError, Code::kLayoutMismatch,
+           "a file of rank " + std::to_string(part.rank) + ", but its name says that there are " +
+               counted(static_cast<std::uint64_t>(part.ranks), "rank"),
+           "", shown(part.name));
+    }
+    if (worlds.size() > 1) {
+      find(Severity::kError, Code::kLayoutMismatch,
+           "its name is that of one of " +
+               counted(static_cast<std::uint64_t>(worlds.rbegin()->first), "rank") + ", but " +
+               worlds.begin()->second->name + " is there, too: they are of different checkpoints",
+           "", shown(worlds.rbegin()->second->name));
+    }
+    for (const auto& [item, of_item] : there) {
+      for (const auto& [ranks, numbers] : of_item) tell_missing(item, ranks, numbers);
     }
   }
 
@@ -217,7 +240,7 @@ class RanksReader {
     std::set<std::string> named;
     for (const Part& part : parts_) named.insert(part.name);
     for (Part& part : parts_in(store_, location_.directory, part_of_item)) {
-      if (about_->items.contains(part.item) || named.contains(part.name)) continue;
+      if (named.contains(part.name)) continue;
       if (part.rank >= about_->world_size) {
         find(Severity::kWarning, Code::kNotRequested,
              "stale: a file of rank " + std::to_string(part.rank) + ", but " +
@@ -225,6 +248,7 @@ class RanksReader {
              "", shown(part.name));
         continue;
       }
+      if (about_->items.contains(part.item)) continue;
       others[part.item].insert(part.rank);
       parts_.push_back(std::move(part));
     }
@@ -239,7 +263,9 @@ class RanksReader {
     for (const Entry& entry : store_.list(location_.directory)) {
       if (entry.directory || !entry.name.starts_with("mp_rank_")) continue;
       std::string_view name = entry.name;
-      if (take_end(name, kOfModel)) parts_.push_back({std::string(name), 0, 0, entry.name});
+      if (!take_end(name, kOfModel)) continue;
+      parts_.push_back({std::string(name), 0, 0, entry.name});
+      if (const auto rank = take_number(name)) universal_says_.model_ranks.insert(*rank);
     }
     const std::string zero(kZero);
     for (const Entry& entry : store_.list(path_of(zero))) {
@@ -252,40 +278,82 @@ class RanksReader {
       for (const Entry& file : store_.list(path_of(within))) {
         std::string_view state = file.name;
         if (file.directory || !take_end(state, kEnd)) continue;
-        states_[entry.name].insert(std::string(state));
+        universal_says_.states[entry.name][std::string(state)];
         parts_.push_back(
             {entry.name + "." + std::string(state), 0, 0, join_path(within, file.name)});
       }
     }
   }
 
-  /// Each parameter has the states that others have, and each that a model's file names is there.
-  void check_universal(const std::vector<MetadataTables>& tables) {
-    if (!universal_) return;
-    std::set<std::string> all = {std::string(kWeights)};
-    for (const auto& [parameter, states] : states_) all.insert(states.begin(), states.end());
-    for (const auto& [parameter, states] : states_) {
-      for (const std::string& state : all) {
-        if (states.contains(state)) continue;
-        find(Severity::kError, Code::kCoverageGap,
-             "the file is missing; other parameters have theirs, and DeepSpeed would go on without",
-             parameter + "." + state, shown(join_path(std::string(kZero), parameter)));
+  /// Keeps what a value of a model's file says of parameters.
+  void hear(const Part& part, const PickledState::Object& value) {
+    std::string_view name = value.key;
+    if (!part.parameter().empty()) {
+      if (name == part.item + ".vocab_tensor") {
+        universal_says_.vocabularies.insert(part.parameter());
       }
+      return;
     }
-    constexpr std::string_view kShapes = ".param_shapes.";
-    for (const MetadataTables& table : tables) {
-      for (const StoredObject& object : table.objects) {
-        const auto at = object.key.find(kShapes);
-        if (!object.key.starts_with("mp_rank_") || at == std::string::npos) continue;
-        const auto dot = object.key.find('.', at + kShapes.size());
-        if (dot == std::string::npos) continue;
-        const std::string parameter = object.key.substr(dot + 1);
-        if (states_.contains(parameter)) continue;
-        find(Severity::kError, Code::kCoverageGap,
-             "the model has this parameter, but zero/ has no directory of it", parameter,
-             shown(std::string(kZero)));
+    if (!part.item.starts_with("mp_rank_") || !name.starts_with(part.item + ".")) return;
+    name.remove_prefix(part.item.size() + 1);
+    const bool counts = name == kModelRanks;
+    if (!counts && !name.starts_with(kParamShapes)) return;
+    const Value read = decode_value(value.pickle, {.file = shown(part.name)}, nullptr).value;
+    if (counts) {
+      if (const auto* ranks = read.as<std::int64_t>(); ranks != nullptr) {
+        universal_says_.model_ranks_in_all = *ranks;
       }
+      return;
     }
+    // One dict of names and shapes for each group of parameters.
+    const auto dot = name.find('.', kParamShapes.size());
+    if (dot == std::string_view::npos) return;
+    const std::string parameter(name.substr(dot + 1));
+    if (const auto shape = shape_in(read)) {
+      universal_says_.named[parameter].push_back(*shape);
+    } else {
+      find(Severity::kError, Code::kUnsupported,
+           "param_shapes has something else than a torch.Size, so that nothing says if this "
+           "parameter is whole",
+           parameter, shown(part.name));
+    }
+  }
+
+  void tell_universal() {
+    for (Finding& finding : judge_universal(universal_says_)) {
+      finding.file = shown(finding.file);
+      findings_.push_back(std::move(finding));
+    }
+  }
+
+  /// Compares the rank in a file's name with the one that saved the DTensors in it.
+  void compare_ranks(const Part& part, const std::set<std::int64_t>& writers) {
+    if (universal_) return;
+    if (writers.empty() && (part.ranks > 1)) untold_.insert(part.item);
+    for (const std::int64_t writer : writers) {
+      if (writer == part.rank) continue;
+      // torch_checkpointing counts ranks within the group that saves, and its metadata says where
+      // parts belong.
+      const bool by_name = location_.form == StoredForm::kRankFiles;
+      std::string other = part.item + "_" + std::to_string(writer) + std::string(kEnd);
+      if (by_name) {
+        other = part.item + "_world_size_" + std::to_string(part.ranks) + "_rank_" +
+                std::to_string(writer) + std::string(kEnd);
+      }
+      return find(by_name ? Severity::kError : Severity::kWarning, Code::kLayoutMismatch,
+                  "the DTensors in it say that rank " + std::to_string(writer) +
+                      " saved them, whose file is " + other + ": files were renamed or swapped",
+                  "", shown(part.name));
+    }
+  }
+
+  void note_untold() {
+    if (untold_.empty()) return;
+    find(Severity::kNote, Code::kNotStored,
+         "only the names of these files say which rank wrote them, so that swapped ones could not "
+         "be detected: those of " +
+             join(untold_, ", "),
+         "", store_.display(location_.directory));
   }
 
   void read_part(const Part& part, MetadataTables& table) {
@@ -300,16 +368,27 @@ class RanksReader {
       any_ = true;
       const FileIndex index = names_.add(part.name);
       std::set<std::string> seen;
+      std::set<std::int64_t> writers;
+      ++files_of_[part.item];
       for (TorchSaveFile::Tensor& tensor : file.tensors) {
         seen.insert(tensor.key);
-        if (states_.contains(part.parameter()) && tensor.key == part.item + ".param") {
+        if (tensor.saved_by) writers.insert(*tensor.saved_by);
+        const std::string parameter = universal_ ? part.parameter() : "";
+        if (!parameter.empty() && tensor.key == part.item + ".param") {
           tensor.key = part.item;
           tensor.path = {part.item};
+        }
+        if (!parameter.empty() && tensor.key == part.item) {
+          universal_says_.states[parameter][part.state()] = tensor.shape;
         }
         take(part, index, std::move(tensor), table);
       }
       tell_lost(part, seen);
+      compare_ranks(part, writers);
       for (PickledState::Object& value : file.objects) {
+        if (universal_) hear(part, value);
+        // Not below the tensor, which has the name of the whole file.
+        if (universal_ && !part.parameter().empty()) value.path = {value.key};
         table.planner_data.push_back({value.key, std::move(value.path)});
         if (value.dropped_by_dcp) continue;
         table.objects.push_back({.key = std::move(value.key),
@@ -322,6 +401,7 @@ class RanksReader {
       }
     } catch (const Error& error) {
       if (!failure_) failure_ = std::current_exception();
+      universal_says_.unread.insert(part.item);
       findings_.push_back(finding_from(error.within({.file = display})));
     }
   }
@@ -366,7 +446,7 @@ class RanksReader {
       shards = {own};
     }
     if (shards.empty()) {
-      if (has_parts(part)) unplaced_.insert(tensor.key);
+      if (may_be_part(part, tensor)) unplaced_.emplace(tensor.key, part.item);
       shards = {{{tensor.shape, Box::whole(tensor.shape)}, Dims::filled(tensor.shape.size(), 0)}};
     }
     table.planner_data.push_back({tensor.key, std::move(tensor.path)});
@@ -395,10 +475,20 @@ class RanksReader {
     table.tensors.push_back(std::move(stored));
   }
 
-  /// True if what a rank has of a tensor may be a part. Random states and the like never are.
-  bool has_parts(const Part& part) const {
-    return location_.form == StoredForm::kRankFiles && !universal_ &&
-           (part.item.starts_with("model") || part.item.starts_with("optim"));
+  /// True if what a rank has of a tensor may be a part. Random states never are.
+  bool may_be_part(const Part& part, const TorchSaveFile::Tensor& tensor) const {
+    return !universal_ && (about_ || part.ranks > 1) && !is_random_state(tensor);
+  }
+
+  /// True for the bytes of a generator that have a name such as "rng" or "cuda_rng_state".
+  static bool is_random_state(const TorchSaveFile::Tensor& tensor) {
+    if (tensor.dtype != DType::kUInt8 || tensor.shape.size() != 1) return false;
+    return std::ranges::any_of(tensor.path, [](const PathStep& step) {
+      const auto* name = std::get_if<std::string>(&step);
+      return name != nullptr &&
+             (*name == "rng" || name->starts_with("rng_") || name->ends_with("_rng") ||
+              name->find("_rng_") != std::string::npos);
+    });
   }
 
   static bool lies_in(const LocalShard& shard, const TorchSaveFile::Tensor& tensor) {
@@ -429,19 +519,29 @@ class RanksReader {
 
   /// Lists the tensors of which nothing says where they belong, unless all ranks have the same.
   void note_unplaced(Metadata& metadata) const {
-    std::map<std::string_view, std::set<std::pair<std::uint64_t, std::uint32_t>>> contents;
-    std::map<std::string_view, bool> whole;
+    struct Content {
+      std::set<std::tuple<std::uint64_t, std::uint32_t, std::string>> seen = {};
+      std::size_t ranks = 0;
+      bool known = true;
+    };
+    std::map<std::string_view, Content> contents;
     for (const StoredTensor& tensor : metadata.catalog.tensors) {
       const std::string_view name = name_of(tensor);
       if (!unplaced_.contains(std::string(name))) continue;
-      const SharedRecord& record = *tensor.chunks.front().view->record;
-      contents[name].emplace(record.range.size, record.crc);
+      const StoredChunk& chunk = tensor.chunks.front();
+      const SharedRecord& record = *chunk.view->record;
+      Content& content = contents[name];
+      ++content.ranks;
+      content.seen.emplace(record.range.size, record.crc,
+                           std::string(name_of(tensor.dtype)) + to_string(tensor.shape) +
+                               to_string(chunk.view->strides));
       // A record that has 0 as its checksum, or more than this tensor, proves nothing.
-      const bool proves = record.crc != 0 && record.range == tensor.chunks.front().range;
-      whole.try_emplace(name, true).first->second &= proves;
+      content.known &= record.crc != 0 && record.range == chunk.range;
     }
-    for (const auto& [name, known] : contents) {
-      if (known.size() > 1 || !whole.at(name)) metadata.unplaced.emplace_back(name);
+    for (const auto& [name, content] : contents) {
+      const std::size_t files = files_of_.at(unplaced_.at(std::string(name)));
+      const bool same = content.seen.size() == 1 && content.known && content.ranks == files;
+      if (files > 1 && !same) metadata.unplaced.emplace_back(name);
     }
   }
 
@@ -451,11 +551,13 @@ class RanksReader {
   std::vector<Part> parts_;
   std::optional<TorchCheckpointing> about_;
   std::string version_;
-  std::map<std::string, std::set<std::string>> states_;  ///< of each parameter, in zero/
+  UniversalParameters universal_says_;
+  std::map<std::string, std::size_t> files_of_;  ///< how many files of an item were read
+  std::set<std::string> untold_;                 ///< items whose files don't say who wrote them
   FileNames names_;
   std::shared_ptr<MadeItems> made_ = std::make_shared<MadeItems>();
   FileIndex made_file_ = kNoFile;
-  std::set<std::string> unplaced_;
+  std::map<std::string, std::string> unplaced_;  ///< tensors and their items
   Findings findings_;
   Hasher hash_;
   bool any_ = false;

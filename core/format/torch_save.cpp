@@ -137,7 +137,8 @@ class FileReader {
                                                                .byteswap = byteswap_,
                                                                .flips = tensor.flips,
                                                                .record = content}),
-         .shard = named.shard});
+         .shard = named.shard,
+         .saved_by = named.saved_by});
   }
 
   /// Says which tensors share memory: torch.load ties them again, and other formats don't.

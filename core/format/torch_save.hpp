@@ -31,7 +31,8 @@ struct TorchSaveFile {
     bool requires_grad = false;
     ByteRange range;  ///< from its first element to its last, in the file
     std::shared_ptr<const StoredView> view;
-    std::optional<ShardPlace> shard = {};  ///< if it is one rank's part of a DTensor
+    std::optional<ShardPlace> shard = {};       ///< if it is one rank's part of a DTensor
+    std::optional<std::int64_t> saved_by = {};  ///< the rank, if the DTensor says it
   };
   std::vector<Tensor> tensors;  ///< in the order of the pickle; keys are unique
   std::vector<PickledState::Object> objects;

@@ -12,7 +12,10 @@
 #include <tuple>
 #include <vector>
 
+#include "core/adapters/posix/posix_store.hpp"
+#include "core/format/metadata.hpp"
 #include "core/format/tensor_item.hpp"
+#include "core/ports/whole_file.hpp"
 #include "tests/cli/damage.hpp"
 #include "tests/cli/run_program.hpp"
 #include "tests/contracts/temporary_directory.hpp"
@@ -651,6 +654,78 @@ TEST(RankFilesVerbs, a_rank_s_file_under_another_rank_s_name_is_found) {
   EXPECT_THAT(result.out, HasSubstr("metadata.pkl says that this part is"));
 }
 
+void rename(const Victim& victim, const std::string& from, const std::string& to) {
+  fs::create_directories(victim.file(to).parent_path());
+  fs::rename(victim.file(from), victim.file(to));
+}
+
+void exchange(const Victim& victim, const std::string& one, const std::string& other) {
+  rename(victim, one, "aside");
+  rename(victim, other, one);
+  rename(victim, "aside", other);
+}
+
+void expect_error(const Victim& victim, const std::vector<std::string>& words) {
+  const auto result = run_program({"verify", victim.path()});
+  EXPECT_EQ(result.exit_code, 1) << result.all();
+  for (const std::string& text : words) EXPECT_THAT(result.out, HasSubstr(text));
+  EXPECT_EQ(run_program({"reshard", victim.path(), victim.path() + "_out"}).exit_code, 2);
+  EXPECT_EQ(run_program({"export", victim.path(), victim.path() + "_out"}).exit_code, 2);
+}
+
+TEST(RankFilesVerbs, parts_of_any_item_need_a_word_of_where_they_belong) {
+  const Victim victim(kRankFiles + "flat");
+  for (const char* rank : {"0", "1"}) {
+    victim.remove(std::string("optim_world_size_2_rank_") + rank + ".pt");
+    rename(victim, std::string("model_world_size_2_rank_") + rank + ".pt",
+           std::string("policy_world_size_2_rank_") + rank + ".pt");
+  }
+  const auto result = run_program({"verify", victim.path()});
+  EXPECT_EQ(result.exit_code, 2) << result.all();
+  EXPECT_THAT(result.out, HasSubstr("key policy.flat_param"));
+  // Random states are each rank's own.
+  EXPECT_THAT(result.out, Not(HasSubstr("key extra_state.rng")));
+  const auto exported = run_program({"export", victim.path(), victim.path() + "_out"});
+  EXPECT_EQ(exported.exit_code, 2) << exported.all();
+}
+
+TEST(RankFilesVerbs, swapped_files_of_two_ranks_are_found) {
+  const Victim victim(kRankFiles + "fsdp2");
+  exchange(victim, "model_world_size_4_rank_1.pt", "model_world_size_4_rank_2.pt");
+  expect_error(victim, {"the DTensors in it say that rank 2 saved them, whose file is "
+                        "model_world_size_4_rank_2.pt: files were renamed or swapped",
+                        "file " + victim.path() + "/model_world_size_4_rank_1.pt"});
+  const auto whole = run_program({"verify", data(kRankFiles + "fsdp2")});
+  EXPECT_THAT(whole.out, HasSubstr("only the names of these files say which rank wrote them, so "
+                                   "that swapped ones could not be detected: those of "
+                                   "extra_state"));
+}
+
+TEST(RankFilesVerbs, files_of_other_worlds_are_found) {
+  const Victim beyond(kRankFiles + "flat");
+  fs::copy_file(beyond.file("extra_state_world_size_2_rank_0.pt"),
+                beyond.file("extra_state_world_size_2_rank_7.pt"));
+  expect_error(beyond, {"a file of rank 7, but its name says that there are 2 ranks"});
+  const Victim mixed(kRankFiles + "fsdp2");
+  for (const char* rank : {"0", "1", "2", "3"}) {
+    mixed.remove(std::string("model_world_size_4_rank_") + rank + ".pt");
+  }
+  for (const char* rank : {"0", "1"}) {
+    const std::string file = std::string("model_world_size_2_rank_") + rank + ".pt";
+    fs::copy_file(data(kRankFiles + "flat/" + file), mixed.file(file));
+  }
+  expect_error(mixed, {"they are of different checkpoints", "model_world_size_2_rank_0.pt",
+                       "_world_size_4_rank_0.pt"});
+}
+
+TEST(RankFilesVerbs, a_rank_that_did_not_save_leaves_a_stale_file) {
+  const Victim victim(kPackage + "mesh");
+  fs::copy_file(victim.file("model_1.pt"), victim.file("model_7.pt"));
+  const auto result = run_program({"verify", victim.path()});
+  EXPECT_THAT(result.out, HasSubstr("stale: a file of rank 7, but 4 ranks saved"));
+  EXPECT_EQ(run_program({"verify", "--strict", victim.path()}).exit_code, 1);
+}
+
 TEST(RankFilesVerbs, truncated_files_and_metadata_are_damage) {
   for (const char* file : {"model_2.pt", "metadata.pkl"}) {
     const Victim victim(kPackage + "mesh");
@@ -755,6 +830,69 @@ TEST(UniversalVerbs, what_is_missing_is_named) {
   const auto result = run_program({"verify", victim.path()});
   EXPECT_EQ(result.exit_code, 1) << result.all();
   EXPECT_THAT(result.all(), HasSubstr("zero/1.bias/exp_avg.pt"));
+}
+
+TEST(UniversalVerbs, shapes_that_contradict_each_other_are_found) {
+  const auto expect = [](const Victim& victim, const std::string& words) {
+    const auto result = run_program({"verify", victim.path()});
+    EXPECT_EQ(result.exit_code, 1) << result.all();
+    EXPECT_THAT(result.out, HasSubstr(words));
+    EXPECT_EQ(run_program({"reshard", victim.path(), victim.path() + "_out"}).exit_code, 2);
+  };
+  const Victim state(kUniversal);
+  fs::copy_file(state.file("zero/2.bias/exp_avg.pt"), state.file("zero/1.bias/exp_avg.pt"),
+                fs::copy_options::overwrite_existing);
+  expect(state, "a state of shape [2], but the parameter's fp32.pt has shape [4]");
+  const Victim swapped(kUniversal);
+  fs::rename(swapped.file("zero/0.weight"), swapped.file("aside"));
+  fs::rename(swapped.file("zero/2.weight"), swapped.file("zero/0.weight"));
+  fs::rename(swapped.file("aside"), swapped.file("zero/2.weight"));
+  expect(swapped,
+         "fp32.pt has shape [2, 4], but param_shapes of 1 file "
+         "mp_rank_*_model_states.pt says [4, 6]");
+  const Victim alone(kUniversal);
+  alone.remove("mp_rank_00_model_states.pt");
+  expect(alone, "no file mp_rank_*_model_states.pt");
+  const Victim one_of_two(kUniversal);
+  fs::rename(one_of_two.file("mp_rank_00_model_states.pt"),
+             one_of_two.file("mp_rank_01_model_states.pt"));
+  expect(one_of_two, "of 1 of 2 model ranks: mp_rank_*_model_states.pt");
+  const Victim lost(kUniversal);
+  fs::remove_all(lost.file("zero/2.bias"));
+  expect(lost, "the model has this parameter, but zero/ has no directory of it");
+}
+
+TEST(UniversalVerbs, what_nothing_says_is_a_note) {
+  const Victim victim(kUniversal);
+  const auto before = run_program({"verify", victim.path()});
+  EXPECT_THAT(before.out, HasSubstr("two of the same shape that were swapped could not be"));
+  fs::copy(victim.file("zero/1.bias"), victim.file("zero/9.bias"));
+  const auto result = run_program({"verify", victim.path()});
+  EXPECT_EQ(result.exit_code, 0) << result.all();
+  EXPECT_THAT(result.out, HasSubstr("names 1 parameter of zero/, so nothing says if they belong"));
+}
+
+TEST(UniversalVerbs, reshard_writes_one_metadata_that_names_each_value_once) {
+  const contracts::TemporaryDirectory directory;
+  const std::string out = directory.path() + "/out";
+  const auto made = run_program({"reshard", data(kUniversal), out});
+  ASSERT_EQ(made.exit_code, 0) << made.all();
+  EXPECT_TRUE(fs::exists(out + "/.metadata"));
+  EXPECT_FALSE(fs::exists(out + "/zero"));
+  EXPECT_THAT(made.out, ::testing::Not(HasSubstr("copied along")));
+  // A path that is the beginning of another can't be put into one dict.
+  PosixStore store(out);
+  const std::vector<Bytes> bytes = {read_all(store, ".metadata", std::uint64_t{1} << 30U)};
+  const std::vector<ByteSpan> files = {bytes.front()};
+  const std::vector<std::string> names = {".metadata"};
+  const Metadata metadata = read_metadata(files, names);
+  std::set<KeyPath> paths;
+  for (const PlannerEntry& entry : metadata.planner_data) paths.insert(entry.path);
+  EXPECT_TRUE(paths.contains(KeyPath{"0.weight.fp32"}));
+  EXPECT_TRUE(paths.contains(KeyPath{"0.weight.fp32.cat_dim"}));
+  for (KeyPath path : paths) {
+    for (path.pop_back(); !path.empty(); path.pop_back()) EXPECT_FALSE(paths.contains(path));
+  }
 }
 
 }  // namespace

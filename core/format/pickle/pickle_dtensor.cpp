@@ -1,5 +1,6 @@
 #include "core/format/pickle/pickle_dtensor.hpp"
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,8 +30,9 @@ class DTensorReader {
     for (const NodeId placement : items(entry(spec, "placements"))) {
       sharding.placements.push_back(placement_of(placement));
     }
-    return {entry(state, "_local_tensor"),
-            place_of_member(sharding, numbers(entry(mesh, "_coordinate_on_dim")))};
+    const std::vector<std::int64_t> coordinates = numbers(entry(mesh, "_coordinate_on_dim"));
+    const ShardPlace place = place_of_member(sharding, coordinates);
+    return {entry(state, "_local_tensor"), place, saver_of(mesh, sharding.mesh, coordinates)};
   }
 
  private:
@@ -110,6 +112,24 @@ class DTensorReader {
     }
     if (extents.size() > kMeshDimsMax) fail(Code::kUnsupported, "of a mesh of many dimensions");
     return extents;
+  }
+
+  /// Returns the rank that had this mesh. Newer torch stores it, and before, the mesh is the list
+  /// of its ranks: the coordinates say which of these it is.
+  std::optional<std::int64_t> saver_of(NodeId mesh, const std::vector<std::int64_t>& extents,
+                                       const std::vector<std::int64_t>& coordinates) const {
+    const NodeId rank = find(mesh, "_rank");
+    if (rank != kNoNode && graph_.kind(rank) == Kind::kInteger) return number(rank);
+    const NodeId list = find(mesh, "_flatten_mesh_list");
+    if (list == kNoNode || graph_.kind(list) != Kind::kTuple) return std::nullopt;
+    const auto ranks = graph_.tuple(list);
+    std::uint64_t at = 0;  // the coordinates lie within the extents, as was checked
+    for (std::size_t d = 0; d < extents.size(); ++d) {
+      if (extents[d] > 0 && at > ranks.size() / static_cast<std::uint64_t>(extents[d])) return {};
+      at = at * static_cast<std::uint64_t>(extents[d]) + static_cast<std::uint64_t>(coordinates[d]);
+    }
+    if (at >= ranks.size() || graph_.kind(ranks[at]) != Kind::kInteger) return std::nullopt;
+    return number(ranks[at]);
   }
 
   /// The size of a mesh dimension that several were flattened into.

@@ -9,6 +9,7 @@
 //   DeviceMesh   {'_coordinate_on_dim': [0, 1], 'mesh': tensor} in torch 2.4 to 2.8; later, a
 //                '_layout' of shape or axes instead of the tensor
 
+#include <cstdint>
 #include <optional>
 
 #include "core/format/pickle/pickle_machine.hpp"
@@ -19,6 +20,8 @@ namespace reprise::pickle {
 struct DTensorPart {
   NodeId local = kNoNode;  ///< the tensor that the rank holds
   ShardPlace place;
+  /// The rank that saved it, as its mesh says; nothing if it does not.
+  std::optional<std::int64_t> saved_by = {};
 };
 
 /// Returns nothing if the node is no DTensor. Throws TORN_FILE and UNSUPPORTED if it is one that

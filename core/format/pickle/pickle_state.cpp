@@ -211,7 +211,7 @@ class StateReader {
       charge(1);
       const auto part = dtensor_part(graph_, within_parameter(node), where_);
       const NodeId local = part ? part->local : node;
-      PickledState::Tensor tensor{key, path, describe_tensor(graph_, local, where_), {}};
+      PickledState::Tensor tensor{key, path, describe_tensor(graph_, local, where_), {}, {}};
       if (part) {
         if (!(tensor.tensor.shape == part->place.box.extent)) {
           return find(Code::kUnsupported,
@@ -221,6 +221,7 @@ class StateReader {
                       key);
         }
         tensor.shard = part->place;
+        tensor.saved_by = part->saved_by;
       }
       state_.tensors.push_back(std::move(tensor));
     } catch (const Error& error) {

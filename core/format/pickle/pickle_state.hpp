@@ -2,6 +2,7 @@
 // Finds the tensors and the other values in the pickle of a file of torch.save, such as the nested
 // dicts of model, optimizer and schedule, and names each by its keys.
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,7 +23,8 @@ struct PickledState {
     std::string key;
     KeyPath path;
     TensorDescription tensor;
-    std::optional<ShardPlace> shard = {};  ///< if it is one rank's part of a DTensor
+    std::optional<ShardPlace> shard = {};       ///< if it is one rank's part of a DTensor
+    std::optional<std::int64_t> saved_by = {};  ///< the rank, if the DTensor says it
   };
   struct Object {
     std::string key;
