@@ -35,6 +35,7 @@ class StateReader {
         where_(where),
         values_(graph_, where, nullptr, bytes),
         parts_(graph_.size(), Parts::kUnknown),
+        held_(graph_.size(), Held::kUnknown),
         name_budget_(kNameBytesPerByte * bytes + (std::size_t{1} << 20U)) {}
 
   PickledState read(NodeId root, const std::string& item) {
@@ -50,6 +51,7 @@ class StateReader {
 
  private:
   enum class Parts : std::uint8_t { kUnknown, kBeingLookedAt, kOne, kSeveral };
+  enum class Held : std::uint8_t { kUnknown, kNoTensor, kTensor };
 
   /// True for a dict, and for the classes of dicts that Python's writers use, if nothing but their
   /// entries says what they hold.
@@ -81,11 +83,37 @@ class StateReader {
       bool several = false;
       each_item(node, [&](NodeId item) {
         several = several || !tensor_call(graph_, item).empty() ||
-                  (is_taken_apart(item, level + 1) && (!tuple || !is_mapping(item)));
+                  (is_taken_apart(item, level + 1) && (!tuple || !is_mapping(item))) ||
+                  (tuple && holds_tensor(item, level + 1));
       });
       parts_[node] = several ? Parts::kSeveral : Parts::kOne;
     }
     return parts_[node] == Parts::kSeveral;
+  }
+
+  /// True for a tensor, and for a dict, list or tuple with one at any depth.
+  bool holds_tensor(NodeId node, int level) {
+    if (!tensor_call(graph_, node).empty()) return true;
+    const bool mapping = is_mapping(node);
+    if (level > kLevelsMax || !(mapping || is_sequence(node))) return false;
+    Held& known = held_[node];
+    if (known == Held::kUnknown) {
+      known = Held::kNoTensor;  // a dict within itself adds none
+      bool found = false;
+      const auto look = [&](NodeId item) { found = found || holds_tensor(item, level + 1); };
+      if (mapping) {
+        graph_.each_pair(entries_of(node), [&](NodeId, NodeId value) { look(value); });
+      } else {
+        each_item(node, look);
+      }
+      if (found) known = Held::kTensor;
+    }
+    return known == Held::kTensor;
+  }
+
+  Chain entries_of(NodeId mapping) const {
+    return graph_.kind(mapping) == Kind::kDict ? graph_.chain(mapping)
+                                               : graph_.instance(mapping).dict_items;
   }
 
   template <class Visit>
@@ -181,10 +209,8 @@ class StateReader {
 
   /// Returns the entries as Python's dict has them: of equal keys, the last value.
   std::vector<Child> children_of(NodeId mapping) {
-    const bool plain = graph_.kind(mapping) == Kind::kDict;
-    const Chain chain = plain ? graph_.chain(mapping) : graph_.instance(mapping).dict_items;
     PythonDict dict;
-    graph_.each_pair(chain, [&](NodeId key, NodeId value) {
+    graph_.each_pair(entries_of(mapping), [&](NodeId key, NodeId value) {
       charge(1);
       const bool simple = graph_.kind(key) <= Kind::kText && graph_.kind(key) != Kind::kFloat &&
                           graph_.kind(key) != Kind::kBigInteger;
@@ -262,6 +288,7 @@ class StateReader {
   const PickleSource& where_;
   ValueReader values_;
   std::vector<Parts> parts_;  ///< by node, for lists and tuples
+  std::vector<Held> held_;    ///< by node, for what tuples have
   std::size_t name_budget_;
   std::set<std::string> names_;
   PickledState state_;

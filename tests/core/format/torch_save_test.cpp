@@ -83,6 +83,24 @@ TEST(TorchSave, names_join_the_keys_of_dicts_and_the_positions_of_lists) {
   EXPECT_THAT(read.findings[0].message, HasSubstr("tied"));
 }
 
+TEST(TorchSave, a_tuple_with_tensors_at_any_depth_is_taken_apart) {
+  const std::string model = dict(text("w") + tensor("0", 2, 0, {2}, {1}));
+  const std::string plain = "(" + number(3) + dict(text("b") + number(2)) + "t";
+  const auto keys = [](const std::string& body) {
+    const TorchSaveFile read = file(body, {{"0", Bytes(8)}}).read();
+    for (const Finding& finding : read.findings) EXPECT_EQ(finding.severity, Severity::kNote);
+    return keys_of(read);
+  };
+  EXPECT_THAT(keys("(" + model + model + "t"), ElementsAre("0.w", "1.w"));
+  EXPECT_THAT(keys("(" + number(3) + model + "t"), ElementsAre("1.w", "0"));
+  EXPECT_THAT(keys("](" + std::string("(") + number(3) + model + "te"),
+              ElementsAre("0.1.w", "0.0"));
+  EXPECT_THAT(
+      keys("(" + number(3) + dict(text("d") + dict(text("e") + plain + text("f") + model)) + "t"),
+      ElementsAre("1.d.f.w", "0", "1.d.e"));
+  EXPECT_THAT(keys(plain), ElementsAre("value"));
+}
+
 TEST(TorchSave, a_view_has_the_bytes_from_its_first_element_to_its_last) {
   const TorchSaveFile read =
       file(dict(text("w") + tensor("0", 12, 1, {2, 3}, {1, 4})), {{"0", Bytes(48)}}, "big").read();
