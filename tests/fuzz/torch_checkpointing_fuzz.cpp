@@ -15,11 +15,14 @@ Acceptance run(ByteSpan input) {
   if (!read) return Acceptance::kRefused;
   promise(read->world_size > 0, "no ranks");
   constexpr std::int32_t kRanksTried = 8;
-  for (const auto& [key, item] : read->items) {
+  for (const auto& named : read->items) {
+    const auto& key = named.first;
+    const auto& item = named.second;
     for (const auto& [rank, path] : item.files) {
       promise(rank >= 0 && rank < read->world_size, "a file of no rank");
     }
-    for (const auto& [name, groups] : item.tensors) {
+    for (const auto& tensor : item.tensors) {
+      const std::string& name = tensor.first;
       for (std::int32_t rank = 0; rank < std::min(read->world_size, kRanksTried); ++rank) {
         const auto shards = read_or_refuse(0, [&]() -> std::vector<LocalShard> {
           try {
