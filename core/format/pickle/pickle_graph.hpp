@@ -98,7 +98,12 @@ class Graph {
   bool all_are(NodeId tuple, Kind kind) const {
     return nodes_[tuple].high == 0 || nodes_[tuple].of_all == kind;
   }
-  const GlobalName& global(NodeId id) const { return names_[nodes_[id].low]; }
+  /// Returns the name; an empty one if the node is no name, as the type of an instance in a
+  /// hostile file may be.
+  const GlobalName& global(NodeId id) const {
+    static const GlobalName kNone{};
+    return nodes_[id].kind == Kind::kName ? names_[nodes_[id].low] : kNone;
+  }
   const Instance& instance(NodeId id) const { return instances_[nodes_[id].low]; }
   Instance& instance(NodeId id) { return instances_[nodes_[id].low]; }
   /// Returns the chain of a kList, kDict (key, value, key, value), kSet or kFrozenSet node.
