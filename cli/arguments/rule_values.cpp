@@ -105,36 +105,12 @@ const RuleValues::Found& RuleValues::named(const std::string& name) {
   const auto said = said_.find(name);
   if (given != given_.end()) {
     result = {.value = scalar_in(given->second)};
-    if (said != said_.end()) compare_with_stored(name, result.value, said->second);
   } else if (said != said_.end()) {
     result = found(said->second);
   }
   if (!result.why.empty() && result.lacks.empty()) result.lacks = name;
   asked_.erase(name);
   return *known_.emplace(name, std::make_shared<const Found>(std::move(result))).first->second;
-}
-
-/// A number of tensors, or whether there is one, can't be another than the checkpoint has. Other
-/// values may be meant to differ, as the rows of a vocabulary without its padding.
-void RuleValues::compare_with_stored(const std::string& name, const json& given,
-                                     const YAML::Node& said) {
-  if (said.IsScalar() || said.IsNull()) return;
-  YAML::Node form = said;
-  Found stored = found(said);
-  for (std::size_t i = 0; said.IsSequence() && i < said.size(); ++i) {
-    form.reset(said[i]);
-    stored = found(form);
-    if (stored.why.empty()) break;
-  }
-  if (!stored.why.empty() || stored.value == given) return;
-  if (form.IsMap() && (form["count"].IsDefined() || form["absent"].IsDefined())) {
-    throw Error(Code::kUsage,
-                "--set " + name + "=" + text_of(given) + ": the checkpoint's tensors say " +
-                    text_of(stored.value),
-                {.file = file_});
-  }
-  if (!form.IsMap()) return;  // a default of the file
-  contradicted_[name] = text_of(stored.value);
 }
 
 const RuleValues::Found& RuleValues::needed(const std::string& name) {
@@ -259,6 +235,35 @@ std::vector<std::pair<std::string, std::string>> RuleValues::used() const {
     if (found->why.empty()) values.emplace_back(name, text_of(found->value));
   }
   return values;
+}
+
+std::map<std::string, std::string> RuleValues::contradicted() {
+  std::map<std::string, std::string> stored;
+  for (const auto& [name, word] : given_) {
+    const auto said = said_.find(name);
+    if (said != said_.end() && known_.contains(name)) add_contradicted(name, said->second, stored);
+  }
+  return stored;
+}
+
+void RuleValues::add_contradicted(const std::string& name, const YAML::Node& said,
+                                  std::map<std::string, std::string>& all) {
+  if (said.IsSequence()) {
+    for (const auto& item : said) {
+      if (found(item).why.empty()) return add_contradicted(name, item, all);
+    }
+  }
+  if (!said.IsMap()) return;  // a default of the file
+  const Found stored = found(said);
+  const json& given = known_.at(name)->value;
+  if (!stored.why.empty() || stored.value == given) return;
+  if (said["count"].IsDefined() || said["absent"].IsDefined()) {
+    throw Error(Code::kUsage,
+                "--set " + name + "=" + text_of(given) + ": the checkpoint's tensors say " +
+                    text_of(stored.value),
+                {.file = file_});
+  }
+  all[name] = text_of(stored.value);
 }
 
 }  // namespace reprise::cli

@@ -46,16 +46,19 @@ class RuleValues {
   /// Returns the values that were used, in the order of their names.
   std::vector<std::pair<std::string, std::string>> used() const;
 
-  /// Returns what the checkpoint says where --set says something else, by name.
-  const std::map<std::string, std::string>& contradicted() const { return contradicted_; }
+  /// Returns what the checkpoint says of values of which --set says something else, by name. To be
+  /// called after used(), since it may look up further values. Throws USAGE if what differs is a
+  /// number of tensors, or whether there is one: other values may be meant to differ, as the rows
+  /// of a vocabulary without its padding.
+  std::map<std::string, std::string> contradicted();
 
  private:
   struct Found;
   const Found& named(const std::string& name);
   const Found& needed(const std::string& name);
   Found found(const YAML::Node& node);
-  void compare_with_stored(const std::string& name, const nlohmann::json& given,
-                           const YAML::Node& said);
+  void add_contradicted(const std::string& name, const YAML::Node& said,
+                        std::map<std::string, std::string>& all);
   Found found_by_form(driver::YamlMap form);
   Found of_argument(driver::YamlMap& form);
   Found of_numbers(driver::YamlMap& form, const std::string& key);
@@ -65,7 +68,6 @@ class RuleValues {
   std::map<std::string, std::string> given_;
   ModelFacts& facts_;
   std::map<std::string, std::shared_ptr<const Found>> known_;
-  std::map<std::string, std::string> contradicted_;
   std::set<std::string> asked_;  ///< names that are being looked up
 };
 

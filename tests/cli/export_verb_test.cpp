@@ -374,6 +374,14 @@ TEST_F(Maps, a_value_on_the_command_line_goes_before_the_checkpoint) {
   EXPECT_EQ(config()["rope_theta"], 1e6);
 }
 
+TEST_F(Maps, a_value_from_the_command_line_ends_a_circle) {
+  const std::string circle = "  x: {quotient: [<y>, 2]}\n  y: {quotient: [<x>, 2]}";
+  EXPECT_THAT(run_set(circle).err, HasSubstr("is made from itself"));
+  const auto result = run_set(circle, {"--set", "y=8"});
+  EXPECT_THAT(result.out, HasSubstr("values of the rules: x 4, y 8\n")) << result.all();
+  EXPECT_THAT(result.out, HasSubstr("--set y: the checkpoint itself says 2\n"));
+}
+
 TEST_F(Maps, what_the_tensors_say_can_not_be_set) {
   const auto result = run("llama", {"--set", "tied=true"});
   EXPECT_EQ(result.exit_code, 2);
