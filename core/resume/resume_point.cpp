@@ -73,23 +73,23 @@ void pass_over(const Candidates& candidates,
   }
 }
 
-/// The first candidate that `usable` accepts; it returns why one is not usable, or nothing.
+/// Returns why a candidate can't be used; nothing if it can.
 using Usable = std::function<std::string(const Candidate&)>;
-ResumePoint first_usable(std::string program, const Candidates& candidates, const std::string& rule,
-                         const std::string& preferred, const Usable& usable) {
-  ResumePoint point{.program = std::move(program), .name = {}, .why = {}};
-  for (const Candidate& candidate : candidates) {
-    if (usable(candidate).empty()) {
-      point.name = candidate.name;
-      break;
-    }
-  }
-  point.why = point.name.empty() ? "none can be used" : rule;
+std::string always_usable(const Candidate& /*candidate*/) { return ""; }
+
+/// Chooses the first candidate that can be used.
+ResumePoint first_usable(const Candidates& candidates, const std::string& rule,
+                         const Usable& usable) {
+  ResumePoint point;
+  const auto chosen = std::ranges::find_if(
+      candidates, [&usable](const Candidate& candidate) { return usable(candidate).empty(); });
+  if (chosen != candidates.end()) point.name = chosen->name;
+  point.why = chosen == candidates.end() ? "none can be used" : rule;
   pass_over(
       candidates,
-      [&](const Candidate& candidate) {
+      [&usable](const Candidate& candidate) {
         const std::string unusable = usable(candidate);
-        return unusable.empty() ? preferred : unusable;
+        return unusable.empty() ? "older" : unusable;
       },
       point);
   return point;
@@ -99,31 +99,43 @@ std::string usable_if_committed(const Root& root, const Candidate& candidate) {
   return holds_metadata(root.store, root.path_of(candidate.name)) ? "" : "has no .metadata";
 }
 
-/// What a tracker names, with candidates that have numbers.
-ResumePoint by_tracker(const Root& root, std::string program, std::string_view tracker,
-                       const std::string& named, const Candidates& candidates) {
-  ResumePoint point{.program = std::move(program), .name = {}, .why = {}};
-  const Entry* entry = root.find(named);
-  if (entry != nullptr && entry->directory) {
-    point.name = named;
-    point.why = std::string(tracker) + " names it";
-  } else {
-    point.why = std::string(tracker) + " names " + named + ", which is not there";
+/// What a tracker names. `named` returns the name, and throws if the tracker can't be read.
+ResumePoint by_tracker(const Root& root, std::string_view tracker, const Candidates& candidates,
+                       const std::function<std::string()>& named) {
+  ResumePoint point;
+  const auto pass_over_all = [&](const char* why) {
+    pass_over(
+        candidates, [why](const Candidate&) { return why; }, point);
+  };
+  if (root.find(tracker) == nullptr) {
+    point.why = "there is no " + std::string(tracker);
+    pass_over_all("no tracker names it");
+    return point;
   }
-  const auto chosen = std::ranges::find(candidates, named, &Candidate::name);
+  std::string name;
+  try {
+    name = named();
+  } catch (const Error& error) {
+    point.why = std::string(tracker) + ": " + error.message();
+    return point;
+  }
+  const Entry* entry = root.find(name);
+  const bool there = entry != nullptr && entry->directory;
+  if (there) point.name = name;
+  point.why =
+      std::string(tracker) + (there ? " names it" : " names " + name + ", which is not there");
+  const auto chosen = std::ranges::find(candidates, name, &Candidate::name);
+  if (chosen == candidates.end()) {
+    pass_over_all("the tracker does not name it");
+    return point;
+  }
   pass_over(
       candidates,
-      [&](const Candidate& candidate) -> std::string {
-        if (chosen == candidates.end()) return "the tracker does not name it";
+      [&](const Candidate& candidate) {
         return candidate.order > chosen->order ? "newer than what the tracker names" : "older";
       },
       point);
   return point;
-}
-
-/// Returns why a tracker can't be read.
-std::string unreadable(std::string_view tracker, const Error& error) {
-  return std::string(tracker) + ": " + error.message();
 }
 
 std::optional<ResumePoint> of_megatron(const Root& root) {
@@ -132,20 +144,8 @@ std::optional<ResumePoint> of_megatron(const Root& root) {
   if (candidates.empty() && (!tracked || !numbered(root, "global_step_").empty())) {
     return std::nullopt;
   }
-  const std::string program = "Megatron-LM";
-  if (!tracked) {
-    ResumePoint point{
-        .program = program, .name = {}, .why = "there is no latest_checkpointed_iteration.txt"};
-    pass_over(
-        candidates, [](const Candidate&) { return "no tracker names it"; }, point);
-    return point;
-  }
-  try {
-    return by_tracker(root, program, kTrackerFile,
-                      directory_of(stored_tracker(root.store, root.path)), candidates);
-  } catch (const Error& error) {
-    return ResumePoint{.program = program, .name = {}, .why = unreadable(kTrackerFile, error)};
-  }
+  return by_tracker(root, kTrackerFile, candidates,
+                    [&root] { return directory_of(stored_tracker(root.store, root.path)); });
 }
 
 /// Returns the step in Megatron-Bridge's tracker: torch.save of a dict with tensors.
@@ -165,19 +165,14 @@ std::int64_t bridge_step(const Root& root) {
 
 std::optional<ResumePoint> of_bridge(const Root& root) {
   if (root.find(kBridgeTracker) == nullptr) return std::nullopt;
-  const std::string program = "Megatron-Bridge";
-  try {
-    return by_tracker(root, program, kBridgeTracker,
-                      StepNames().directory_of(Step{bridge_step(root)}), numbered(root, "iter_"));
-  } catch (const Error& error) {
-    return ResumePoint{.program = program, .name = {}, .why = unreadable(kBridgeTracker, error)};
-  }
+  return by_tracker(root, kBridgeTracker, numbered(root, "iter_"),
+                    [&root] { return StepNames().directory_of(Step{bridge_step(root)}); });
 }
 
 std::optional<ResumePoint> of_torchtitan(const Root& root) {
   const Candidates candidates = numbered(root, "step-");
   if (candidates.empty()) return std::nullopt;
-  return first_usable("torchtitan", candidates, "the highest step with .metadata", "older",
+  return first_usable(candidates, "the highest step with .metadata",
                       [&root](const Candidate& candidate) -> std::string {
                         for (const std::string_view name :
                              {std::string_view(".metadata"), kSafetensorsModelIndex}) {
@@ -193,22 +188,10 @@ std::optional<ResumePoint> of_torchtitan(const Root& root) {
 std::optional<ResumePoint> of_verl(const Root& root) {
   const Candidates candidates = numbered(root, "global_step_");
   if (candidates.empty()) return std::nullopt;
-  const std::string program = "verl";
-  if (root.find(kTrackerFile) == nullptr) {
-    ResumePoint point{
-        .program = program, .name = {}, .why = "there is no latest_checkpointed_iteration.txt"};
-    pass_over(
-        candidates, [](const Candidate&) { return "no tracker names it"; }, point);
-    return point;
-  }
-  try {
+  return by_tracker(root, kTrackerFile, candidates, [&root] {
     const Tracker tracker = stored_tracker(root.store, root.path);
-    const std::string named =
-        "global_step_" + (tracker.step ? std::to_string(tracker.step->value) : "release");
-    return by_tracker(root, program, kTrackerFile, named, candidates);
-  } catch (const Error& error) {
-    return ResumePoint{.program = program, .name = {}, .why = unreadable(kTrackerFile, error)};
-  }
+    return "global_step_" + (tracker.step ? std::to_string(tracker.step->value) : "release");
+  });
 }
 
 /// Returns the entries that `is_one` accepts, the last changed first.
@@ -236,8 +219,7 @@ std::optional<ResumePoint> of_nemo(const Root& root) {
   const Candidates last = by_time(root, named("-last"));
   const Candidates end = by_time(root, named("-end"));
   if (last.empty() && end.empty()) return std::nullopt;
-  ResumePoint point =
-      first_usable("NeMo", last, "the last changed one named -last", "older", usable);
+  ResumePoint point = first_usable(last, "the last changed one named -last", usable);
   for (const Candidate& candidate : end) {
     if (!usable(candidate).empty()) continue;
     point.passed.insert(point.passed.begin(), {point.name, "the run has ended"});
@@ -254,22 +236,19 @@ std::optional<ResumePoint> of_lightning(const Root& root) {
     return entry.name.starts_with("last") && entry.name.ends_with(".ckpt");
   });
   if (candidates.empty()) return std::nullopt;
-  return first_usable("Lightning", candidates, "the last changed last*.ckpt", "older",
-                      [](const Candidate&) { return ""; });
+  return first_usable(candidates, "the last changed last*.ckpt", always_usable);
 }
 
+std::optional<ResumePoint> by_number(const Root& root, std::string_view before) {
+  const Candidates candidates = numbered(root, before);
+  if (candidates.empty()) return std::nullopt;
+  return first_usable(candidates, "the highest number", always_usable);
+}
 std::optional<ResumePoint> of_transformers(const Root& root) {
-  const Candidates candidates = numbered(root, "checkpoint-");
-  if (candidates.empty()) return std::nullopt;
-  return first_usable("transformers", candidates, "the highest number", "older",
-                      [](const Candidate&) { return ""; });
+  return by_number(root, "checkpoint-");
 }
-
 std::optional<ResumePoint> of_accelerate(const Root& root) {
-  const Candidates candidates = numbered(root, "checkpoint_");
-  if (candidates.empty()) return std::nullopt;
-  return first_usable("Accelerate", candidates, "the highest number", "older",
-                      [](const Candidate&) { return ""; });
+  return by_number(root, "checkpoint_");
 }
 
 /// What a load by this engine takes, and in which order it would fall back.
@@ -277,7 +256,7 @@ std::optional<ResumePoint> of_reprise(const Root& root) {
   const bool own_names = !numbered(root, "step-").empty();
   const Candidates named = numbered(root, own_names ? "step-" : "iter_");
   if (named.empty()) return std::nullopt;
-  ResumePoint point{.program = "Reprise", .name = {}, .why = {}};
+  ResumePoint point;
   std::vector<std::string> in_order;
   try {
     const StepNames names = own_names ? StepNames("step-%d") : StepNames();
@@ -331,7 +310,10 @@ std::vector<ResumePoint> resume_points(Store& store, const std::string& root) {
   const std::vector<Entry> entries = store.list(root);
   std::vector<ResumePoint> points;
   for (const Rule& rule : kRules) {
-    if (auto point = rule.point({store, root, entries})) points.push_back(std::move(*point));
+    auto point = rule.point({store, root, entries});
+    if (!point) continue;
+    point->program = rule.program;
+    points.push_back(std::move(*point));
   }
   return points;
 }

@@ -18,9 +18,9 @@ struct PassedOver {
 };
 
 struct ResumePoint {
-  std::string program;  ///< such as "torchtitan"
-  std::string name;     ///< of the directory or file, within the root; empty if there is none
-  std::string why;      ///< by which rule, or why there is none
+  std::string program = {};  ///< such as "torchtitan"
+  std::string name = {};     ///< of the directory or file, within the root; empty if there is none
+  std::string why = {};      ///< by which rule, or why there is none
   std::vector<PassedOver> passed = {};  ///< the other checkpoints that have this program's names
 
   friend bool operator==(const ResumePoint&, const ResumePoint&) = default;
