@@ -6,7 +6,6 @@
 #include <map>
 #include <optional>
 #include <set>
-#include <thread>
 #include <utility>
 
 #include "cli/arguments/checkpoint_argument.hpp"
@@ -56,7 +55,6 @@ std::uint64_t bytes_in(const std::string& word) {
 }
 
 constexpr std::uint64_t kShardBytesMax = 5'000'000'000;
-constexpr std::int64_t kJobsMax = 1024;
 constexpr std::string_view kTorch = "torch";
 constexpr std::size_t kNamesShown = 3;
 
@@ -117,9 +115,6 @@ class ExportVerb : public Verb {
       opened.require_in_place();
     };
     if (map_.empty() && !values_.empty()) throw Error(Code::kUsage, "--set needs --map");
-    if (jobs_ > kJobsMax) {
-      throw Error(Code::kUsage, "--jobs is at most " + std::to_string(kJobsMax));
-    }
     const Mapping mapping = map_.empty() ? mapping_of_all(source.catalog())
                                          : mapping_by({map_, values_, has_config()}, source);
     if (!mapping.config.empty()) options.beside.emplace_back("config.json", mapping.config);
@@ -199,8 +194,7 @@ class ExportVerb : public Verb {
                      const StoredPath& to, ExportOptions options, const Console& console,
                      Findings& notes) const {
     HostDevice device("host", 0);
-    ThreadTasks tasks(static_cast<int>(
-        jobs_ != 0 ? jobs_ : std::max<std::int64_t>(1, std::thread::hardware_concurrency())));
+    ThreadTasks tasks(threads_for(jobs_));
     ThreadTasks background(1);
     CommitTarget target{to.path};
     target.replace = false;

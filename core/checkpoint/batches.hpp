@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
-#include <span>
 #include <vector>
 
 #include "reprise/ports.hpp"
@@ -32,20 +31,20 @@ inline void add_batches(std::size_t item, std::int64_t elements, std::size_t wid
   }
 }
 
-/// Does batches on all threads of `tasks`, each thread taking the next one. Each thread has a
-/// worker of its own, which `make` returns for its number. Throws the first error, once all threads
-/// have stopped.
+/// Does `count` pieces of work on all threads of `tasks`, each thread taking the next one. Each
+/// thread has a worker of its own, which `make` returns for its number, and which is called with
+/// the numbers of pieces. Throws the first error, once all threads have stopped.
 template <class Make>
-void do_batches(Tasks& tasks, std::span<const Batch> batches, const Make& make) {
+void do_all(Tasks& tasks, std::size_t count, const Make& make) {
   std::atomic<std::size_t> next = 0;
   std::vector<std::unique_ptr<Task>> running;
   for (std::size_t thread = 0; thread < static_cast<std::size_t>(tasks.threads()); ++thread) {
     running.push_back(tasks.start([&, thread] {
       try {
         auto worker = make(thread);
-        for (std::size_t b = next++; b < batches.size(); b = next++) worker(b);
+        for (std::size_t i = next++; i < count; i = next++) worker(i);
       } catch (...) {
-        next = batches.size();
+        next = count;
         throw;
       }
     }));

@@ -76,11 +76,9 @@ Findings survey(Checkpoint& checkpoint, std::span<const SurveyItem> items, const
   require_apart(checkpoint);
   ByteProgress progress(ports.progress);
   std::mutex advancing;
-  std::vector<Batch> batches;
-  for (std::size_t i = 0; i < items.size(); ++i) {
-    batches.push_back({i, 0, 0});
-    for (const Box& box : items[i].boxes) {
-      progress.expect(static_cast<std::uint64_t>(box.elements()) * size_of(items[i].tensor->dtype));
+  for (const SurveyItem& item : items) {
+    for (const Box& box : item.boxes) {
+      progress.expect(static_cast<std::uint64_t>(box.elements()) * size_of(item.tensor->dtype));
     }
   }
   std::vector<std::unique_ptr<Surveyor>> surveyors(static_cast<std::size_t>(ports.tasks.threads()));
@@ -94,9 +92,9 @@ Findings survey(Checkpoint& checkpoint, std::span<const SurveyItem> items, const
   };
   from_one_checkpoint(
       [&] {
-        do_batches(ports.tasks, batches, [&](std::size_t thread) {
+        do_all(ports.tasks, items.size(), [&](std::size_t thread) {
           surveyors[thread] = std::make_unique<Surveyor>(checkpoint, ports.device);
-          return [&read, own = surveyors[thread].get()](std::size_t b) { read(*own, b); };
+          return [&read, own = surveyors[thread].get()](std::size_t i) { read(*own, i); };
         });
       },
       [&] {

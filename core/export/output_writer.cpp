@@ -74,7 +74,7 @@ void OutputWriter::write(Store& store, const std::vector<std::string>& paths, Ta
     open_[f]->out = store.create(paths[f]);
     finish(f, background);
   }
-  do_batches(tasks, batches_, [&](std::size_t thread) {
+  do_all(tasks, batches_.size(), [&](std::size_t thread) {
     return [&, worker = Worker(*readers_[thread])](std::size_t b) mutable {
       const Part& part = parts_[batches_[b].item];
       const ByteSpan elements = worker.elements_of(part.tensor, batches_[b]);

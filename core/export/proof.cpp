@@ -90,7 +90,7 @@ class Prover {
       of_written.push_back(std::make_unique<PieceReader>(written_, ports_.device));
       of_written.back()->count_in(written_checksums_);
     }
-    do_batches(ports_.tasks, batches, [&](std::size_t thread) {
+    do_all(ports_.tasks, batches.size(), [&](std::size_t thread) {
       return [&, source = readers[thread].get(), target = of_written[thread].get(),
               elements = Bytes(), found = Bytes()](std::size_t b) mutable {
         const auto t = static_cast<std::uint32_t>(batches[b].item);

@@ -61,12 +61,8 @@ void hash_files(Store& store, const std::string& directory, std::span<SealedFile
                 const SurveyPorts& ports) {
   ByteProgress progress(ports.progress);
   std::mutex advancing;
-  std::vector<Batch> batches;
-  for (std::size_t i = 0; i < files.size(); ++i) {
-    batches.push_back({i, 0, 0});
-    progress.expect(files[i]->bytes);
-  }
-  do_batches(ports.tasks, batches, [&](std::size_t /*thread*/) {
+  for (const SealedFile* file : files) progress.expect(file->bytes);
+  do_all(ports.tasks, files.size(), [&](std::size_t /*thread*/) {
     return [&](std::size_t i) {
       SealedFile& file = *files[i];
       file.sha256 = hex(digest_of_file(store, join_path(directory, file.name), [&] {
