@@ -3,14 +3,10 @@
 #include <vector>
 
 #include "cli/arguments/checkpoint_argument.hpp"
-#include "cli/frame/verb.hpp"
+#include "cli/frame/survey_verb.hpp"
 #include "cli/keys/key_filter.hpp"
 #include "cli/output/json_text.hpp"
-#include "cli/output/progress_line.hpp"
 #include "cli/output/table.hpp"
-#include "core/adapters/posix/host_device.hpp"
-#include "core/adapters/posix/posix_clock.hpp"
-#include "core/adapters/posix/thread_tasks.hpp"
 #include "core/base/hash.hpp"
 #include "core/base/natural_order.hpp"
 #include "core/seal/content_digest.hpp"
@@ -18,7 +14,7 @@
 namespace reprise::cli {
 namespace {
 
-class DigestVerb final : public Verb {
+class DigestVerb final : public SurveyVerb {
  public:
   std::string_view name() const override { return "digest"; }
   std::string_view summary() const override {
@@ -37,10 +33,8 @@ class DigestVerb final : public Verb {
   void declare(Options& options) override {
     options.positional(path_, "CKPT", "a checkpoint")
         .texts(keys_, "--keys", "REGEX", "only keys that match")
-        .texts(ignored_, "--ignore", "REGEX", "skip keys that match")
-        .number(jobs_, "--jobs", 1, "number of threads (default: the processors)")
-        .flag(json_, "--json", "print one JSON document")
-        .flag(quiet_, "-q,--quiet", "no progress");
+        .texts(ignored_, "--ignore", "REGEX", "skip keys that match");
+    declare_survey(options);
   }
 
   ExitCode run(const Console& console) override {
@@ -60,7 +54,9 @@ class DigestVerb final : public Verb {
                   << (filter.everything() ? "there are no tensors\n" : "no key matches\n");
       return ExitCode::kInconclusive;
     }
-    const ContentDigests digests = read(checkpoint, tensors, console);
+    const ContentDigests digests = survey(console, [&](const SurveyPorts& ports) {
+      return content_digests(checkpoint, tensors, ports);
+    });
     print(tensors, digests, console);
     bool damaged = false;
     for (const Finding& finding : digests.damage) {
@@ -72,17 +68,6 @@ class DigestVerb final : public Verb {
   }
 
  private:
-  ContentDigests read(Checkpoint& checkpoint, const std::vector<const StoredTensor*>& tensors,
-                      const Console& console) const {
-    PosixClock clock;
-    ProgressLine progress(console, clock, "digest",
-                          quiet_ || json_ ? ProgressLine::Shown::kNever : ProgressLine::Shown::kYes,
-                          ProgressUnit::kBytes);
-    HostDevice device("host", 0);
-    ThreadTasks tasks(threads_for(jobs_));
-    return content_digests(checkpoint, tensors, {device, tasks, progress});
-  }
-
   void print(const std::vector<const StoredTensor*>& tensors, const ContentDigests& digests,
              const Console& console) const {
     Table table({{"tensor"}, {"dtype"}, {"digest"}});
@@ -93,7 +78,7 @@ class DigestVerb final : public Verb {
       table.add({tensors[t]->key, dtype, digest});
       list.push_back({{"key", tensors[t]->key}, {"dtype", dtype}, {"digest", digest}});
     }
-    if (json_) {
+    if (json()) {
       console.out << json_text({{"tensors", list}});
     } else {
       table.print(console);
@@ -103,9 +88,6 @@ class DigestVerb final : public Verb {
   std::string path_;
   std::vector<std::string> keys_;
   std::vector<std::string> ignored_;
-  std::int64_t jobs_ = 0;
-  bool json_ = false;
-  bool quiet_ = false;
 };
 
 }  // namespace

@@ -5,13 +5,9 @@
 #include <optional>
 
 #include "cli/arguments/checkpoint_argument.hpp"
-#include "cli/frame/verb.hpp"
+#include "cli/frame/survey_verb.hpp"
 #include "cli/output/json_text.hpp"
-#include "cli/output/progress_line.hpp"
-#include "core/adapters/posix/host_device.hpp"
-#include "core/adapters/posix/posix_clock.hpp"
 #include "core/adapters/posix/posix_store.hpp"
-#include "core/adapters/posix/thread_tasks.hpp"
 #include "core/base/print.hpp"
 #include "core/format/integrity.hpp"
 #include "core/ports/store_path.hpp"
@@ -21,7 +17,7 @@
 namespace reprise::cli {
 namespace {
 
-class SealVerb final : public Verb {
+class SealVerb final : public SurveyVerb {
  public:
   std::string_view name() const override { return "seal"; }
   std::string_view summary() const override {
@@ -40,10 +36,8 @@ class SealVerb final : public Verb {
   void declare(Options& options) override {
     options.positional(path_, "CKPT", "directory of a checkpoint, of whatever program")
         .text(out_, "--out", "FILE", "write the seal there, and nothing into CKPT")
-        .flag(force_, "--force", "replace a seal of other content")
-        .number(jobs_, "--jobs", 1, "number of threads (default: the processors)")
-        .flag(json_, "--json", "print one JSON document")
-        .flag(quiet_, "-q,--quiet", "no progress");
+        .flag(force_, "--force", "replace a seal of other content");
+    declare_survey(options);
   }
 
   ExitCode run(const Console& console) override {
@@ -56,7 +50,8 @@ class SealVerb final : public Verb {
     }
     const StoredPath place = place_of_seal(stored, checkpoint);
     refuse_within(place, stored.store->display(checkpoint.location().directory));
-    const Seal seal = read(checkpoint, console);
+    const Seal seal =
+        survey(console, [&](const SurveyPorts& ports) { return seal_of(checkpoint, ports); });
     const std::optional<Seal> before = seal_at(place);
     const bool same = before && *before == seal;
     const bool refused = before && !same && !force_;
@@ -71,16 +66,6 @@ class SealVerb final : public Verb {
   }
 
  private:
-  Seal read(Checkpoint& checkpoint, const Console& console) const {
-    PosixClock clock;
-    ProgressLine progress(console, clock, "seal",
-                          quiet_ || json_ ? ProgressLine::Shown::kNever : ProgressLine::Shown::kYes,
-                          ProgressUnit::kBytes);
-    HostDevice device("host", 0);
-    ThreadTasks tasks(threads_for(jobs_));
-    return seal_of(checkpoint, {device, tasks, progress});
-  }
-
   StoredPath place_of_seal(const StoredPath& stored, const Checkpoint& checkpoint) const {
     if (!out_.empty()) return stored_path(out_);
     return {std::make_unique<PosixStore>(stored.store->display("")),
@@ -105,7 +90,7 @@ class SealVerb final : public Verb {
             const Console& console) const {
     std::uint64_t bytes = 0;
     for (const SealedFile& file : seal.files) bytes += file.bytes;
-    if (json_) {
+    if (json()) {
       console.out << json_text(
           {{"seal", place}, {"result", what}, {"files", seal.files.size()}, {"bytes", bytes}});
     } else {
@@ -116,10 +101,7 @@ class SealVerb final : public Verb {
 
   std::string path_;
   std::string out_;
-  std::int64_t jobs_ = 0;
   bool force_ = false;
-  bool json_ = false;
-  bool quiet_ = false;
 };
 
 }  // namespace
