@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/checkpoint/region_reader.hpp"
+#include "core/geometry/blocks.hpp"
 #include "core/plan/cover.hpp"
 
 namespace reprise {
@@ -213,6 +214,14 @@ bool TensorReader::judged() const {
 void TensorReader::read(const Box& box, std::byte* local) {
   const Piece piece = contiguous_piece(box);
   read(std::span(&piece, 1), local);
+}
+
+void TensorReader::read(const Box& box, MutableByteSpan block, const TakeElements& take) {
+  const std::size_t width = size_of(tensor_.dtype);
+  for_each_block(box, static_cast<std::int64_t>(block.size() / width), [&](const Box& part) {
+    read(part, block.data());
+    take(part, ByteSpan(block).first(static_cast<std::size_t>(part.elements()) * width));
+  });
 }
 
 }  // namespace reprise

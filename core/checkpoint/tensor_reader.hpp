@@ -2,6 +2,7 @@
 // Reads arbitrary boxes of a stored tensor, whatever its chunks are. Used by `diff` and `reshard`,
 // which do not involve ranks.
 
+#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
@@ -12,6 +13,9 @@
 #include "reprise/device.hpp"
 
 namespace reprise {
+
+/// Takes the elements of a box, row-major.
+using TakeElements = std::function<void(const Box&, ByteSpan)>;
 
 class TensorReader {
  public:
@@ -27,6 +31,9 @@ class TensorReader {
   void read(std::span<const Piece> wanted, std::byte* local);
   /// Reads the elements of the box and writes them to `local`, row-major.
   void read(const Box& box, std::byte* local);
+  /// Reads the elements of the box in blocks that fit into `block`, and hands on each, in row-major
+  /// order.
+  void read(const Box& box, MutableByteSpan block, const TakeElements& take);
   /// Opens each item from which nothing was delivered, such as those of chunks without elements,
   /// and throws the same errors. Its records count in the tally.
   void open_rest();

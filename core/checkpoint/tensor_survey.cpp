@@ -10,8 +10,6 @@
 #include "core/checkpoint/byte_progress.hpp"
 #include "core/checkpoint/checksum_tally.hpp"
 #include "core/checkpoint/extents.hpp"
-#include "core/checkpoint/tensor_reader.hpp"
-#include "core/geometry/blocks.hpp"
 #include "core/geometry/dtype.hpp"
 
 namespace reprise {
@@ -26,24 +24,12 @@ class Surveyor {
       : checkpoint_(opened), device_(device), block_(kBlockBytes), staging_(kBlockBytes) {}
 
   void read(const SurveyItem& item, const TakeElements& take) {
-    const auto most = static_cast<std::int64_t>(block_.size() / size_of(item.tensor->dtype));
-    for (const Box& box : item.boxes) {
-      for_each_block(box.extent, most, [&](const Box& within) {
-        const Box block = shifted(within, box.offset);
-        of(*item.tensor).read(block, block_.data());
-        const auto elements = static_cast<std::size_t>(block.elements());
-        take(block, ByteSpan(block_).first(elements * size_of(item.tensor->dtype)));
-      });
-    }
+    for (const Box& box : item.boxes) of(*item.tensor).read(box, block_, take);
   }
   void require_in_place() const { checkpoint_.require_files_in_place(); }
   Findings findings() const { return checksums_.findings(); }
 
  private:
-  static Box shifted(Box box, const Dims& by) {
-    for (std::size_t d = 0; d < by.size(); ++d) box.offset[d] += by[d];
-    return box;
-  }
   TensorReader& of(const StoredTensor& tensor) {
     if (of_ != &tensor) {
       reader_.emplace(ReaderResources{checkpoint_, device_, staging_, &checksums_}, tensor);

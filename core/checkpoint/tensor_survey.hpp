@@ -8,6 +8,7 @@
 
 #include "core/checkpoint/checkpoint.hpp"
 #include "core/checkpoint/finding.hpp"
+#include "core/checkpoint/tensor_reader.hpp"
 #include "reprise/device.hpp"
 #include "reprise/inspect.hpp"
 #include "reprise/ports.hpp"
@@ -27,9 +28,6 @@ struct SurveyItem {
 };
 /// Appends an item for each chunk of the tensor.
 void add_chunks(const StoredTensor& tensor, std::vector<SurveyItem>& items);
-
-/// Takes the elements of a box, row-major.
-using TakeElements = std::function<void(const Box&, ByteSpan)>;
 
 /// Reads the items, and hands their elements in blocks to what `taker(i)` returns, on any thread;
 /// the blocks of an item come in order. Compares each record that was read as a whole with its

@@ -95,8 +95,7 @@ class TensorDiffer {
     const auto width = std::max(left_width, size_of(pair.right->dtype));
     const auto most = static_cast<std::int64_t>(buffer_left_.size() / width);
     for (const Box& box : sides_.seams.compared(*pair.left, *pair.right)) {
-      for_each_block(box.extent, most, [&](Box block) {
-        for (std::size_t d = 0; d < block.offset.size(); ++d) block.offset[d] += box.offset[d];
+      for_each_block(box, most, [&](const Box& block) {
         read(pair, [&] {
           left->read(block, buffer_left_.data());
           right->read(block, buffer_right_.data());

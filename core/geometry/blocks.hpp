@@ -16,5 +16,8 @@ namespace reprise {
 ///   shape [3, 4], at most 3 elements: [0:1, 0:3] [0:1, 3:4] [1:2, 0:3] ...
 void for_each_block(const Dims& shape, std::int64_t elements_max,
                     const std::function<void(const Box&)>& visit);
+/// The same for boxes that tile a part of a tensor.
+void for_each_block(const Box& part, std::int64_t elements_max,
+                    const std::function<void(const Box&)>& visit);
 
 }  // namespace reprise

@@ -47,6 +47,12 @@ std::vector<std::string_view> parts_of_key(std::string_view key) {
   }
 }
 
+bool is_of_optimizer(std::string_view key) {
+  return std::ranges::any_of(parts_of_key(key), [](std::string_view part) {
+    return part == "optimizer" || part == "optim" || part == "optimizers";
+  });
+}
+
 std::optional<std::string> without_part(std::string_view key, std::string_view moment) {
   std::string rest;
   bool found = false;

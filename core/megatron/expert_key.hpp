@@ -20,6 +20,10 @@ std::vector<std::string_view> parts_of_key(std::string_view key);
 /// If a part of the key is `moment`, returns the key without it.
 std::optional<std::string> without_part(std::string_view key, std::string_view moment);
 
+/// True if a part of the key says that the tensor is of an optimizer's state: "optimizer" and the
+/// like. Moments that are stored without such a part are not known by this.
+bool is_of_optimizer(std::string_view key);
+
 struct ExpertKey {
   std::string layer;                   ///< what stands before `experts`, with its dot
   std::optional<std::int64_t> number;  ///< of the expert; none if experts are stacked

@@ -32,12 +32,6 @@ std::optional<std::string> without_moment(const std::string& key) {
   return std::nullopt;
 }
 
-bool is_of_optimizer(std::string_view key) {
-  return std::ranges::any_of(parts_of_key(key), [](std::string_view part) {
-    return part == "optimizer" || part == "optim" || part == "optimizers";
-  });
-}
-
 bool is_constant(ByteSpan elements, std::size_t width) {
   return std::equal(elements.begin() + static_cast<std::ptrdiff_t>(width), elements.end(),
                     elements.begin());

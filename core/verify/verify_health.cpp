@@ -9,7 +9,6 @@
 
 #include "core/base/print.hpp"
 #include "core/checkpoint/tensor_reader.hpp"
-#include "core/geometry/blocks.hpp"
 #include "core/geometry/dtype.hpp"
 #include "core/megatron/expert_key.hpp"
 
@@ -21,8 +20,8 @@ constexpr std::size_t kReadBytes = std::size_t{4} << 20U;
 /// norms begin with one value.
 constexpr std::uint64_t kJudgedMin = 64;
 constexpr std::uint64_t kDenormalShare = 100;  // one in so many is unusual
-constexpr std::array<std::string_view, 6> kOptimizerParts = {
-    "optimizer", "optim", "optimizers", "exp_avg", "exp_avg_sq", "momentum_buffer"};
+/// Parts of keys of an optimizer's state that need not name an optimizer.
+constexpr std::array<std::string_view, 3> kMoments = {"exp_avg", "exp_avg_sq", "momentum_buffer"};
 
 bool is_float_like(DType dtype) {
   const std::string_view name = name_of(dtype);
@@ -30,9 +29,10 @@ bool is_float_like(DType dtype) {
 }
 
 bool belongs_to_optimizer(const StoredTensor& tensor) {
-  return std::ranges::any_of(parts_of_key(name_of(tensor)), [](std::string_view part) {
-    return std::ranges::find(kOptimizerParts, part) != kOptimizerParts.end();
-  });
+  const std::string_view key = name_of(tensor);
+  return is_of_optimizer(key) || std::ranges::any_of(parts_of_key(key), [](std::string_view part) {
+           return std::ranges::find(kMoments, part) != kMoments.end();
+         });
 }
 
 std::string share_text(std::uint64_t count, std::uint64_t numbers) {
@@ -98,17 +98,13 @@ Findings judge_health(const StoredTensor& tensor, const ElementStats& stats,
 
 ElementStats stats_of(const ReaderResources& resources, const StoredTensor& tensor,
                       const std::function<void(std::uint64_t)>& at_step) {
-  TensorReader reader(resources, tensor);
-  const std::size_t width = size_of(tensor.dtype);
   Bytes block(kReadBytes);
   ElementStats stats;
-  for_each_block(logical_shape(tensor), static_cast<std::int64_t>(block.size() / width),
-                 [&](const Box& box) {
-                   reader.read(box, block.data());
-                   const auto bytes = static_cast<std::size_t>(box.elements()) * width;
-                   stats.add(tensor.dtype, ByteSpan(block).first(bytes));
-                   if (at_step) at_step(bytes);
-                 });
+  TensorReader(resources, tensor)
+      .read(Box::whole(logical_shape(tensor)), block, [&](const Box& /*box*/, ByteSpan elements) {
+        stats.add(tensor.dtype, elements);
+        if (at_step) at_step(elements.size());
+      });
   return stats;
 }
 

@@ -3,7 +3,6 @@
 #include "core/base/sha256.hpp"
 #include "core/checkpoint/extents.hpp"
 #include "core/checkpoint/tensor_reader.hpp"
-#include "core/geometry/blocks.hpp"
 #include "core/verify/verify_health.hpp"
 
 namespace reprise::driver {
@@ -24,16 +23,12 @@ void TensorDigest::require_apart_once() {
 std::string TensorDigest::of(const StoredTensor& tensor) {
   require_apart_once();
   const ReaderResources resources{checkpoint_, device_, staging_, &checksums_};
-  TensorReader reader(resources, tensor);
-  const auto width = size_of(tensor.dtype);
   Sha256 hash;
-  for_each_block(logical_shape(tensor), static_cast<std::int64_t>(block_.size() / width),
-                 [&](const Box& box) {
-                   reader.read(box, block_.data());
-                   const auto bytes = static_cast<std::size_t>(box.elements()) * width;
-                   hash.update({block_.data(), bytes});
-                   if (progress_ != nullptr) progress_->go(tensor.key, bytes);
-                 });
+  TensorReader(resources, tensor)
+      .read(Box::whole(logical_shape(tensor)), block_, [&](const Box& /*box*/, ByteSpan elements) {
+        hash.update(elements);
+        if (progress_ != nullptr) progress_->go(tensor.key, elements.size());
+      });
   return hex(hash.digest());
 }
 

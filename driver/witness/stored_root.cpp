@@ -8,7 +8,6 @@
 #include "core/checkpoint/checkpoint.hpp"
 #include "core/checkpoint/tensor_reader.hpp"
 #include "core/digest/witness_digest.hpp"
-#include "core/geometry/blocks.hpp"
 #include "reprise/error.hpp"
 
 namespace reprise::driver {
@@ -56,15 +55,10 @@ class RootReader {
     const std::uint64_t key = witness_key(tensor.key, name_of(tensor.dtype));
     StoredDigest stored{tensor.dtype, logical_shape(tensor), 0};
     TensorReader reader({checkpoint_, device_, staging_}, tensor);
-    const std::size_t width = size_of(tensor.dtype);
     const auto digest_of = [&](const Box& part) {
       std::uint64_t digest = 0;
-      const auto most = static_cast<std::int64_t>(block_.size() / width);
-      for_each_block(part.extent, most, [&](Box box) {
-        for (std::size_t d = 0; d < box.ndim(); ++d) box.offset[d] += part.offset[d];
-        reader.read(box, block_.data());
-        const std::size_t bytes = static_cast<std::size_t>(box.elements()) * width;
-        digest += witness_digest(key, tensor.dtype, stored.shape, box, {block_.data(), bytes});
+      reader.read(part, block_, [&](const Box& box, ByteSpan elements) {
+        digest += witness_digest(key, tensor.dtype, stored.shape, box, elements);
       });
       return digest;
     };
