@@ -55,6 +55,12 @@ def describe_tensor(tensor, chunks):
     }
 
 
+def content_of(tensor):
+    """Returns what a fixture says of a tensor that was saved: its dtype, shape and SHA-256, whatever its memory is like."""
+    described = describe_tensor(tensor.detach().clone(), 0)
+    return {name: described[name] for name in ("dtype", "shape", "sha256")}
+
+
 def read_metadata(directory):
     """Returns a list of (rank, Metadata): one entry with rank None for `.metadata`, or one for each `__<rank>.metadata`."""
     whole = directory / ".metadata"

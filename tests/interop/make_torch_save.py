@@ -150,11 +150,6 @@ def untupled(value):
     return [untupled(part) for part in value] if isinstance(value, list) else value
 
 
-def described(tensor):
-    described = check_with_torch.describe_tensor(tensor.detach().clone(), 0)
-    return {name: described[name] for name in ("dtype", "shape", "sha256")}
-
-
 def read(path):
     """Returns what torch reads of the file, or of all files in a directory: tensors, and the names of other values."""
     flat = {}
@@ -162,7 +157,7 @@ def read(path):
         value = torch.load(part, weights_only=False)
         value = {"tensor": value} if isinstance(value, torch.Tensor) else value
         flat |= flatten_state_dict(untupled(value))[0]
-    return {"tensors": {key: described(value) for key, value in sorted(flat.items()) if isinstance(value, torch.Tensor)},
+    return {"tensors": {key: check_with_torch.content_of(value) for key, value in sorted(flat.items()) if isinstance(value, torch.Tensor)},
             "objects": sorted(key for key, value in flat.items() if not isinstance(value, torch.Tensor))}
 
 
