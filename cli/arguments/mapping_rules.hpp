@@ -36,7 +36,7 @@ struct Mapping {
   std::vector<std::size_t> idle;       ///< rules that decide about no tensor, counted from 1
   std::string config;                  ///< content of config.json; empty if there is to be none
   std::vector<std::pair<std::string, std::string>> values;  ///< that the rules used, by name
-  /// What the checkpoint says where --set says something else, by name.
+  /// For each value that --set contradicts, the one that the checkpoint says.
   std::map<std::string, std::string> contradicted;
   /// Arguments that the rules expect and the checkpoint does not state.
   std::vector<std::string> unsaid;
@@ -44,7 +44,7 @@ struct Mapping {
 
 enum class WithConfig { kNo, kYes };
 
-/// What the command line says of a mapping.
+/// The options of the command line that ask for a mapping.
 struct MapArgument {
   std::string name;                 ///< of a file, or of a map that comes with the program
   std::vector<std::string> values;  ///< the words of --set, as NAME=VALUE

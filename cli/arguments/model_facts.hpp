@@ -1,6 +1,6 @@
 #pragma once
-// What a checkpoint says of the model in it: the names and sizes of its tensors, and the arguments
-// with which the model was made.
+// Looks up what a checkpoint says of the model in it: the names and sizes of its tensors, and the
+// arguments with which the model was made.
 
 #include <cstdint>
 #include <map>

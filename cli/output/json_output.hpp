@@ -26,7 +26,7 @@ std::string verify_json(const std::vector<std::pair<std::string, VerifyReport>>&
 
 std::string diff_json(const DiffRequest& request, const DiffReport& report);
 
-/// What `export` tells besides its report.
+/// The facts that `export` tells besides its report.
 struct ExportTold {
   std::pair<std::string, std::string> paths;                     ///< IN and OUT
   std::vector<std::string> left_out;                             ///< keys of what is not in OUT

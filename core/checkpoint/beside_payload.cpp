@@ -14,7 +14,7 @@ namespace reprise {
 namespace {
 
 constexpr int kDepthMax = 64;
-/// How the name of an index ends, of safetensors or of files of torch.save.
+/// The name of an index ends so, be it of safetensors or of files of torch.save.
 constexpr std::string_view kIndexEnd = ".index.json";
 
 class Finder {

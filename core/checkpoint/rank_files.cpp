@@ -146,7 +146,7 @@ class RanksReader {
     metadata.made_file = made_file_;
     metadata.made = std::move(made_);
     note_unplaced(metadata);
-    // What one rank wrote for all needs no metadata of each.
+    // If one rank wrote for all, the ranks need no metadata of their own.
     if (metadata.ranks.size() == 1) metadata.ranks.clear();
     return {std::move(metadata), hash_.digest()};
   }

@@ -27,7 +27,7 @@ namespace {
 
 constexpr std::uint64_t kIndexBytesMax = std::uint64_t{64} << 20U;
 
-/// How files are named that belong together.
+/// The names of files that make one checkpoint together.
 struct Naming {
   std::string_view end;
   std::string_view index_end;
@@ -41,7 +41,7 @@ constexpr Naming kOfSafetensors = {kSafetensorsEnd,   kSafetensorsIndexEnd, kSaf
 constexpr Naming kOfTorchSave = {kTorchSaveEnd,   kTorchSaveIndexEnd,  kTorchSaveModelIndex,
                                  kTorchSaveModel, "adapter_model.bin", "files of torch.save"};
 
-/// How files end that programs save beside a model, such as its optimizer's.
+/// Programs save files with these endings beside a model, such as its optimizer's.
 constexpr std::array<std::string_view, 5> kOtherEnds = {".pt", ".pth", ".bin", ".ckpt",
                                                         ".safetensors"};
 

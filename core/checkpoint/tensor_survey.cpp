@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kBlockBytes = std::size_t{4} << 20U;
 
-/// What one thread reads with.
+/// Reads items for one thread.
 class Surveyor {
  public:
   Surveyor(const Checkpoint& opened, Device& device)

@@ -4,7 +4,7 @@
 //   zero/w/fp32.pt, zero/w/exp_avg.pt    each state of a parameter but its step has one shape
 //   mp_rank_00_model_states.pt           param_shapes: {"w": [4, 6]}, of all or of one rank's part
 //
-// Which parameter a file is of is only in the name of its directory.
+// Only the name of its directory says which parameter a file belongs to.
 
 #include <cstdint>
 #include <map>
@@ -24,7 +24,7 @@ struct UniversalParameters {
   std::map<std::string, std::map<std::string, std::optional<Dims>>> states = {};
   std::set<std::string> unread = {};        ///< "<parameter>.<state>" of files that can't be read
   std::set<std::string> vocabularies = {};  ///< parameters that are stored without padding
-  /// What the files mp_rank_* say: the shapes of each parameter, one for each file that names it.
+  /// The shapes of each parameter by the files mp_rank_*, one for each file that names it.
   std::map<std::string, std::vector<Dims>> named = {};
   std::set<std::int32_t> model_ranks = {};              ///< of whose files there are
   std::optional<std::int64_t> model_ranks_in_all = {};  ///< as these files say

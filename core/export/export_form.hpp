@@ -4,7 +4,7 @@
 //
 //   file   [ around ][ part: elements of a box of a tensor ][ around ][ part ][ around ]
 //
-// What stands around the parts is written last, since it may have their checksums.
+// The bytes around the parts are written last, since they may have checksums of the parts.
 
 #include <cstdint>
 #include <functional>
