@@ -50,6 +50,7 @@ set(REPRISE_THIRD_PARTY
   "tests/driver           yaml         PRIVATE"
   "tests/cli              cli11        PRIVATE"
   "tests/cli              json         PRIVATE"
+  "tests/cli/checkpoints  json         PRIVATE"
   "tests/cli/output       json         PRIVATE")
 
 # Makes a target for a library that has a header and an archive but no CMake package.

@@ -15,7 +15,7 @@
 
 #include "cli/output/completion_script.hpp"
 #include "cli/program.hpp"
-#include "tests/cli/run_program.hpp"
+#include "tests/program/run_program.hpp"
 #include "tests/contracts/temporary_directory.hpp"
 
 namespace reprise::test::completion_test {

@@ -15,7 +15,7 @@
 #include "core/base/bytes.hpp"
 #include "core/base/print.hpp"
 #include "core/base/sha256.hpp"
-#include "tests/cli/run_program.hpp"
+#include "tests/program/run_program.hpp"
 #include "tests/contracts/temporary_directory.hpp"
 
 namespace reprise::test::gate_verb_test {

@@ -14,7 +14,7 @@
 #include <set>
 #include <sstream>
 
-#include "tests/cli/run_program.hpp"
+#include "tests/program/run_program.hpp"
 #include "tests/contracts/temporary_directory.hpp"
 
 namespace reprise::test::recipes_test {

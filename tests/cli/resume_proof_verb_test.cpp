@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tests/cli/run_program.hpp"
+#include "tests/program/run_program.hpp"
 #include "tests/driver/witness/witness_folders.hpp"
 
 namespace reprise::test {

@@ -9,7 +9,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "tests/cli/run_program.hpp"
+#include "tests/program/run_program.hpp"
 #include "tests/contracts/temporary_directory.hpp"
 
 namespace reprise::test {

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "tests/cli/run_program.hpp"
+#include "tests/program/run_program.hpp"
 #include "tests/contracts/temporary_directory.hpp"
 
 namespace reprise::test {

@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "tests/cli/damage.hpp"
-#include "tests/cli/run_program.hpp"
+#include "tests/program/damage.hpp"
+#include "tests/program/run_program.hpp"
 #include "tests/contracts/not_root.hpp"
 #include "tests/contracts/temporary_directory.hpp"
 

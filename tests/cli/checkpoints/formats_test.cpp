@@ -16,8 +16,8 @@
 #include "core/format/metadata.hpp"
 #include "core/format/tensor_item.hpp"
 #include "core/ports/whole_file.hpp"
-#include "tests/cli/damage.hpp"
-#include "tests/cli/run_program.hpp"
+#include "tests/program/damage.hpp"
+#include "tests/program/run_program.hpp"
 #include "tests/contracts/temporary_directory.hpp"
 #include "tests/fixtures/safetensors_file.hpp"
 

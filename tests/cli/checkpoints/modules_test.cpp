@@ -13,8 +13,8 @@
 #include "core/format/bytes_item.hpp"
 #include "core/format/common_state.hpp"
 #include "reprise/value.hpp"
-#include "tests/cli/damage.hpp"
-#include "tests/cli/run_program.hpp"
+#include "tests/program/damage.hpp"
+#include "tests/program/run_program.hpp"
 
 namespace reprise::test {
 namespace {

@@ -8,8 +8,8 @@
 #include <filesystem>
 #include <functional>
 
-#include "tests/cli/damage.hpp"
-#include "tests/cli/run_program.hpp"
+#include "tests/program/damage.hpp"
+#include "tests/program/run_program.hpp"
 
 namespace reprise::test::hostile_claims_test {
 namespace {

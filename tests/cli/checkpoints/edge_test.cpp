@@ -17,8 +17,8 @@
 #include "cli/frame/interrupts.hpp"
 #include "cli/output/plain_text.hpp"
 #include "core/format/bytes_item.hpp"
-#include "tests/cli/damage.hpp"
-#include "tests/cli/run_program.hpp"
+#include "tests/program/damage.hpp"
+#include "tests/program/run_program.hpp"
 
 namespace reprise::test::edge_test {
 namespace {

@@ -1,4 +1,4 @@
-#include "tests/cli/damage.hpp"
+#include "tests/program/damage.hpp"
 
 #include <array>
 #include <fstream>

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "cli/output/diff_text.hpp"
-#include "tests/cli/damage.hpp"
-#include "tests/cli/run_program.hpp"
+#include "tests/program/damage.hpp"
+#include "tests/program/run_program.hpp"
 #include "tests/contracts/not_root.hpp"
 #include "tests/contracts/temporary_directory.hpp"
 #include "tests/fixtures/written_checkpoint.hpp"

@@ -17,8 +17,8 @@
 #include "core/adapters/posix/host_device.hpp"
 #include "core/adapters/posix/posix_store.hpp"
 #include "core/checkpoint/tensor_reader.hpp"
-#include "tests/cli/damage.hpp"
-#include "tests/cli/run_program.hpp"
+#include "tests/program/damage.hpp"
+#include "tests/program/run_program.hpp"
 #include "tests/contracts/temporary_directory.hpp"
 
 namespace reprise::test {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "core/base/bytes.hpp"
-#include "tests/cli/damage.hpp"
-#include "tests/cli/run_program.hpp"
+#include "tests/program/damage.hpp"
+#include "tests/program/run_program.hpp"
 #include "tests/contracts/temporary_directory.hpp"
 
 namespace reprise::test {

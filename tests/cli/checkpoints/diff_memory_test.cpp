@@ -11,7 +11,7 @@
 #include "core/format/metadata.hpp"
 #include "core/format/tensor_item.hpp"
 #include "core/format/zip/crc32.hpp"
-#include "tests/cli/run_program.hpp"
+#include "tests/program/run_program.hpp"
 #include "tests/contracts/temporary_directory.hpp"
 
 namespace reprise::test {
