@@ -12,11 +12,16 @@
 
 namespace reprise {
 
+/// The numbers of SplitMix64.
+inline constexpr std::uint64_t kMixStart = 0x9e3779b97f4a7c15ULL;
+inline constexpr std::uint64_t kMixFirst = 0xbf58476d1ce4e5b9ULL;
+inline constexpr std::uint64_t kMixSecond = 0x94d049bb133111ebULL;
+
 /// Returns a well-mixed 64-bit value computed from `x` (the finalizer of SplitMix64).
 REPRISE_HD constexpr std::uint64_t mix64(std::uint64_t x) {
-  x += 0x9e3779b97f4a7c15ULL;
-  x = (x ^ (x >> 30U)) * 0xbf58476d1ce4e5b9ULL;
-  x = (x ^ (x >> 27U)) * 0x94d049bb133111ebULL;
+  x += kMixStart;
+  x = (x ^ (x >> 30U)) * kMixFirst;
+  x = (x ^ (x >> 27U)) * kMixSecond;
   return x ^ (x >> 31U);
 }
 

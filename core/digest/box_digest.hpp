@@ -4,10 +4,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <span>
 
-#include "core/geometry/element_digest.hpp"
+#include "core/digest/run_digest.hpp"
 
 namespace reprise {
 
@@ -40,12 +39,8 @@ std::uint64_t box_digest(std::uint64_t key, const BoxIndices& box, const std::by
   const std::int64_t length = box.extent.empty() ? 1 : box.extent.back();
   std::uint64_t sum = 0;
   for (std::int64_t row = 0; length != 0 && row < rows; ++row) {
-    const std::int64_t index = box.first_index(row);
-    for (std::int64_t i = 0; i < length; ++i, element += sizeof(Word)) {
-      Word word;
-      std::memcpy(&word, element, sizeof word);
-      sum += element_digest(key, index + i, word);
-    }
+    sum += run_digest<Word>({key, box.first_index(row), element, length});
+    element += length * static_cast<std::int64_t>(sizeof(Word));
   }
   return sum;
 }

@@ -17,13 +17,14 @@ struct WideWord {
   std::uint64_t high = 0;
 };
 
-/// Returns the contribution of one element; `key` identifies the tensor. The index is multiplied by
-/// kStep, which is odd and has irregular bits. A change of the index can therefore not look like a
-/// change of a few bits of the element.
+/// What an index is multiplied by. It is odd and has irregular bits, so a change of the index can't
+/// look like a change of a few bits of the element.
+inline constexpr std::uint64_t kIndexStep = 0xd1342543de82ef95ULL;
+
+/// Returns the contribution of one element; `key` identifies the tensor.
 REPRISE_HD constexpr std::uint64_t element_digest(std::uint64_t key, std::int64_t index,
                                                   std::uint64_t bits) {
-  constexpr std::uint64_t kStep = 0xd1342543de82ef95ULL;
-  return mix64((key + static_cast<std::uint64_t>(index) * kStep) ^ bits);
+  return mix64((key + static_cast<std::uint64_t>(index) * kIndexStep) ^ bits);
 }
 REPRISE_HD constexpr std::uint64_t element_digest(std::uint64_t key, std::int64_t index,
                                                   const WideWord& bits) {
