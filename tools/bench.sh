@@ -20,6 +20,21 @@ bench_filter() {
   esac
 }
 
+# Those whose rows have limits that are measured in turns with them.
+readonly benches_guarded=(save load reshard compare digest)
+
+# bench_guard [--write]: fails if a row lost 15 % of its ratio to its limit.
+bench_guard() {
+  local name
+  command -v python3 >/dev/null || die "--guard needs python3: apt-get install python3"
+  for name in "${benches_guarded[@]}"; do
+    bench_one "$name" --benchmark_filter="$(bench_filter "$name")" \
+      --benchmark_out="build/bench/$name.json" --benchmark_out_format=json || return 1
+  done
+  step "held against tests/bench/ratios.tsv"
+  python3 tests/bench/guard.py build/bench tests/bench/ratios.tsv "$@"
+}
+
 # bench_beside_torch [ROW...]: runs the comparison with PyTorch; without its environment it says so
 # and runs nothing.
 bench_beside_torch() {
@@ -61,7 +76,7 @@ bench_publish() {
   python3 tests/bench/publish.py build/bench reports/bench
 }
 
-# verb_bench [--python [ARGUMENT...] | --publish | --beside-torch [ROW...] | ARGUMENT...]
+# verb_bench [--python [ARGUMENT...] | --publish | --guard [--write] | --beside-torch [ROW...] | ARGUMENT...]
 verb_bench() {
   local bench targets
   if [[ "${1:-}" == --python ]]; then
@@ -75,6 +90,7 @@ verb_bench() {
   mkdir -p build/bench build/log
   case "${1:-}" in
     --publish) bench_publish; return ;;
+    --guard) shift; bench_guard "$@"; return ;;
     --beside-torch) shift; bench_beside_torch "$@"; return ;;
   esac
   for bench in build/release/bench/bench_*; do

@@ -12,6 +12,7 @@ readonly night_steps=(
   "matrix       1500 every mutant in one row of each scenario file"
   "explore      1500 random scenarios for 20 minutes"
   "watch        4500 'reprise watch' over every script and every copy with a defect; callbacks of frameworks"
+  "speed         900 no benchmark has lost 15 % of its ratio to its limit"
   "survival      900 a kill at each step of the saves of a PyTorch job, and ranks that fall apart"
 )
 # A weekly run has what a nightly one has no time for.
@@ -85,6 +86,7 @@ stage_night_watch() {
     trainers_tests "$interop_env/bin/python" 'test_*.py' || rc=1
   return "$rc"
 }
+stage_night_speed() { verb_bench --guard; }
 stage_night_survival() {
   build release reprise_library_c || return
   interop_environment || return

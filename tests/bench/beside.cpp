@@ -27,6 +27,13 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
+/// Returns how far apart the middle half of the values lies, as a share of their median.
+double spread(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const std::size_t quarter = values.size() / 4;
+  return (values[values.size() - 1 - quarter] - values[quarter]) / median(values);
+}
+
 /// Returns the value of a line in /proc/self/status, in bytes.
 std::uint64_t status_bytes(const std::string& name) {
   std::ifstream status("/proc/self/status");
@@ -52,11 +59,13 @@ void measure(benchmark::State& state, const Row& row, const Work& ours, const Wo
   seconds_of(limit);
   std::vector<double> our_times;
   std::vector<double> limit_times;
+  std::vector<double> ratios;  // of each turn
   for (auto _ : state) {
     const bool first = our_times.size() % 2 == 0;
     if (first) our_times.push_back(seconds_of(ours));
     limit_times.push_back(seconds_of(limit));
     if (!first) our_times.push_back(seconds_of(ours));
+    ratios.push_back(limit_times.back() / our_times.back());
     state.SetIterationTime(our_times.back());
   }
   const auto rate = [&row](const std::vector<double>& times) {
@@ -65,6 +74,7 @@ void measure(benchmark::State& state, const Row& row, const Work& ours, const Wo
   state.counters["ours_GBps"] = rate(our_times);
   state.counters["limit_GBps"] = rate(limit_times);
   state.counters["ratio"] = rate(our_times) / rate(limit_times);
+  state.counters["noise"] = spread(ratios);
   state.counters["aim"] = row.aim;
   state.counters["peak_MiB"] = static_cast<double>(peak) / (1 << 20);
   state.counters["threads"] = row.threads;

@@ -24,9 +24,10 @@ struct Row {
 };
 
 /// Runs one untimed turn of each side, then one timed turn of each side per iteration. Sets the
-/// counters ours_GBps, limit_GBps, ratio (ours / limit), aim, peak_MiB and threads, which other
-/// programs read. Rates come from median times; peak_MiB is the process's peak growth during
-/// `ours`.
+/// counters ours_GBps, limit_GBps, ratio (ours / limit), noise, aim, peak_MiB and threads, which
+/// other programs read. Rates come from median times; noise is how far apart the ratios of the
+/// middle half of the turns lie, as a share of their median; peak_MiB is the process's peak growth
+/// during `ours`.
 void measure(benchmark::State& state, const Row& row, const Work& ours, const Work& limit);
 
 /// Configures a benchmark with enough turns for medians; measure() sets the benchmark's times. Pass
