@@ -1,8 +1,14 @@
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
+#include <optional>
+
 #include "cli/arguments/checkpoint_argument.hpp"
+#include "cli/arguments/size_argument.hpp"
 #include "cli/frame/verb.hpp"
+#include "cli/output/json_text.hpp"
 #include "cli/output/table.hpp"
+#include "cli/plan/layout_load.hpp"
 #include "cli/plan/plan_outcome.hpp"
 #include "cli/plan/plan_subject.hpp"
 #include "core/base/print.hpp"
@@ -20,18 +26,18 @@ constexpr std::uint64_t kSharesMax = 100'000'000;
 /// stored checkpoint. The states of all ranks are held in memory.
 constexpr std::uint64_t kWishesMax = 2000000;
 
-/// Returns one line of JSON. It consists of digits and fixed words, so nothing needs escaping.
-std::string json_of(std::string_view what, const PlanOutcome& outcome) {
-  return fmt::format(
-      R"("{}": {{"balance": {:.6f}, "bytes": [{}], "items": {}, "seconds": {:.6f}}})", what,
-      outcome.balance(), join(outcome.bytes, ", "), outcome.items, outcome.seconds);
+nlohmann::json json_of(const PlanOutcome& outcome) {
+  return {{"balance", outcome.balance()},
+          {"bytes", outcome.bytes},
+          {"items", outcome.items},
+          {"seconds", outcome.seconds}};
 }
 
 class PlanVerb final : public Verb {
  public:
   std::string_view name() const override { return "plan"; }
   std::string_view summary() const override {
-    return "Plan a save, or a load under another layout, without data";
+    return "Plan a save, or a load under another layout, without reading data";
   }
   std::string_view examples() const override {
     return "  reprise plan --model gpt-tiny --layout 'tp=2,dp=2'             a save\n"
@@ -43,39 +49,44 @@ class PlanVerb final : public Verb {
            "      gpt: {layers: 32, hidden: 4096, ffn: 11008, vocabulary: 128256}\n"
            "  reprise plan --ckpt runs/llm --ranks 64     a load of this checkpoint, with "
            "dimension 0\n"
-           "                                              cut over 64 ranks\n";
+           "                                              cut over 64 ranks\n"
+           "  reprise plan --ckpt runs/llm --layout tp=8,pp=4,dp=8 --memory --host-memory 2TB\n"
+           "                                              the memory of each rank, and how many fit\n"
+           "  reprise plan --ckpt runs/llm --layout tp=8,pp=4 --files --rank 5\n"
+           "                                              the files that rank 5 reads\n"
+           "\n"
+           "The bytes of a load are those of the tensors that a rank asks for. With --ckpt and\n"
+           "--layout, the names of tensors say what that is, in a job of Megatron-Core or of\n"
+           "FSDP2; notes name those of which they don't. torch reads a chunk as a whole, so the\n"
+           "peak is what a rank holds and the largest chunk that it reads. What a framework\n"
+           "allocates beside that is not counted, and neither are objects.\n";
   }
   void declare(Options& options) override {
     options
         .text(model_, "--model", "NAME|FILE.yaml", "a model of the simulated job, or a model file")
-        .text(layout_, "--layout", "LAYOUT", "the layout that saves: \"tp=2,dp=2\"")
+        .text(layout_, "--layout", "LAYOUT",
+              "the layout that saves, or with --ckpt the one that loads: \"tp=2,dp=2\"")
         .text(to_, "--to", "LAYOUT", "the layout that loads")
         .text(checkpoint_, "--ckpt", "CKPT", "plan a load of this checkpoint")
-        .number(ranks_, "--ranks", 1, "number of ranks of that load")
+        .number(ranks_, "--ranks", 1, "number of ranks of that load, without --layout")
+        .flag(memory_, "--memory", "print the peak memory of each rank (--ckpt, --layout)")
+        .flag(files_, "--files", "print the files that each rank reads (--ckpt, --layout)")
+        .number(rank_, "--rank", 0, "only this rank (--memory, --files)")
+        .text(host_memory_, "--host-memory", "SIZE",
+              "with --memory: say how many ranks fit into so much memory, such as 512GiB")
         .flag(per_rank_, "--per-rank", "print the bytes of each rank")
         .flag(json_, "--json", "print one JSON document");
   }
 
   ExitCode run(const Console& console) override {
-    if (model_.empty() == checkpoint_.empty()) {
-      throw Error(Code::kUsage, "give either --model with --layout, or --ckpt with --ranks");
-    }
-    if (!checkpoint_.empty() && (!layout_.empty() || !to_.empty())) {
-      throw Error(Code::kUsage,
-                  "--layout and --to belong to --model; with --ckpt give only --ranks, which cuts "
-                  "dimension 0");
-    }
-    if (!model_.empty() && ranks_ != 0) {
-      throw Error(Code::kUsage,
-                  "--ranks belongs to --ckpt; with --model, --layout determines the ranks");
-    }
+    check_options();
     if (!checkpoint_.empty()) {
       plan_checkpoint();
     } else {
       plan_model();
     }
     print(console);
-    return ExitCode::kPass;
+    return load_ && load_->left_out() ? ExitCode::kInconclusive : ExitCode::kPass;
   }
 
  private:
@@ -83,6 +94,42 @@ class PlanVerb final : public Verb {
     std::string what;
     PlanOutcome outcome;
   };
+
+  void check_options() const {
+    if (model_.empty() == checkpoint_.empty()) {
+      throw Error(Code::kUsage,
+                  "give either --model with --layout, or --ckpt with --layout or --ranks");
+    }
+    if (!checkpoint_.empty() && !to_.empty()) {
+      throw Error(Code::kUsage, "--to belongs to --model; with --ckpt, --layout is the one that loads");
+    }
+    if (!checkpoint_.empty() && layout_.empty() == (ranks_ == 0)) {
+      throw Error(Code::kUsage,
+                  "--ckpt needs either --layout, or --ranks, which cuts dimension 0");
+    }
+    if (!model_.empty() && ranks_ != 0) {
+      throw Error(Code::kUsage,
+                  "--ranks belongs to --ckpt; with --model, --layout determines the ranks");
+    }
+    if ((memory_ || files_) && (checkpoint_.empty() || layout_.empty())) {
+      throw Error(Code::kUsage, "--memory and --files need --ckpt and --layout");
+    }
+    if (rank_ >= 0 && !memory_ && !files_) {
+      throw Error(Code::kUsage, "--rank belongs to --memory and --files");
+    }
+    if (!host_memory_.empty() && !memory_) {
+      throw Error(Code::kUsage, "--host-memory belongs to --memory");
+    }
+  }
+
+  void plan_layout() {
+    LayoutView view{.memory = memory_, .files = files_};
+    if (rank_ >= 0) view.rank = rank_;
+    if (!host_memory_.empty()) view.host_memory = size_argument("--host-memory", host_memory_);
+    load_.emplace(*stored_checkpoint_, layout_, view);
+    rows_.push_back({"load", load_->outcome()});
+    notes_ = load_->notes();
+  }
 
   std::vector<LocalPlan> offers_under(const sim::ModelSpec& model, const std::string& text,
                                       const std::string& what) {
@@ -106,11 +153,13 @@ class PlanVerb final : public Verb {
   }
 
   void plan_checkpoint() {
-    if (ranks_ == 0 || ranks_ > kRanksMax) {
+    if (ranks_ > kRanksMax) {
       throw Error(Code::kUsage, "--ckpt needs --ranks of 1 to " + std::to_string(kRanksMax));
     }
-    const StoredPath stored = stored_path(checkpoint_);
-    const Checkpoint checkpoint = Checkpoint::open(*stored.store, stored.path);
+    stored_ = stored_path(checkpoint_);
+    stored_checkpoint_.emplace(Checkpoint::open(*stored_.store, stored_.path));
+    if (!layout_.empty()) return plan_layout();
+    const Checkpoint& checkpoint = *stored_checkpoint_;
     const std::uint64_t tensors = checkpoint.catalog().tensors.size();
     if (tensors * static_cast<std::uint64_t>(ranks_) > kWishesMax) {
       throw Error(Code::kUsage, with_commas(tensors) + " tensors on " +
@@ -133,12 +182,10 @@ class PlanVerb final : public Verb {
 
   void print(const Console& console) const {
     if (json_) {
-      std::vector<std::string> parts;
-      for (const Row& row : rows_) parts.push_back(json_of(row.what, row.outcome));
-      std::vector<std::string> notes;
-      for (const auto& note : notes_) notes.push_back('"' + note + '"');
-      parts.push_back(R"("notes": [)" + join(notes, ", ") + "]");
-      console.out << "{" << join(parts, ", ") << "}\n";
+      nlohmann::json document{{"notes", notes_}};
+      for (const Row& row : rows_) document[row.what] = json_of(row.outcome);
+      if (load_) load_->add_to(document);
+      console.out << json_text(document);
       return;
     }
     Table table({{"plan"},
@@ -147,7 +194,7 @@ class PlanVerb final : public Verb {
                  {"mean/rank", Align::kRight},
                  {"most", Align::kRight},
                  {"balance", Align::kRight},
-                 {"time", Align::kRight}});
+                 {"time to plan", Align::kRight}});
     for (const auto& [what, outcome] : rows_) {
       table.add({what, with_commas(outcome.bytes.size()), with_commas(outcome.items),
                  human_bytes(static_cast<std::uint64_t>(outcome.mean())),
@@ -156,6 +203,7 @@ class PlanVerb final : public Verb {
     }
     table.print(console);
     for (const auto& note : notes_) console.out << "note: " << note << '\n';
+    if (load_) load_->print(console);
     if (per_rank_) print_ranks(console);
   }
 
@@ -175,10 +223,17 @@ class PlanVerb final : public Verb {
   std::string to_;
   std::string checkpoint_;
   std::int64_t ranks_ = 0;
+  std::int64_t rank_ = -1;
+  std::string host_memory_;
+  bool memory_ = false;
+  bool files_ = false;
   bool per_rank_ = false;
   bool json_ = false;
   std::vector<Row> rows_;
-  std::vector<std::string> notes_;  ///< notes about ranks that the layouts leave idle
+  std::vector<std::string> notes_;  ///< about idle ranks, and about what could not be told
+  StoredPath stored_;
+  std::optional<Checkpoint> stored_checkpoint_;
+  std::optional<LayoutLoad> load_;  ///< of the checkpoint under a layout
 };
 
 }  // namespace

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -12,6 +11,7 @@
 #include "cli/arguments/mapping_rules.hpp"
 #include "cli/arguments/place_to_write.hpp"
 #include "cli/arguments/rule_text.hpp"
+#include "cli/arguments/size_argument.hpp"
 #include "cli/arguments/split_rule.hpp"
 #include "cli/frame/interrupts.hpp"
 #include "cli/frame/verb.hpp"
@@ -30,29 +30,6 @@
 
 namespace reprise::cli {
 namespace {
-
-/// Reads a size such as "5GB" (10^9 bytes), "5GiB" (2^30) or "1000".
-std::uint64_t bytes_in(const std::string& word) {
-  std::uint64_t number = 0;
-  const char* const end = word.data() + word.size();
-  const auto [unit, error] = std::from_chars(word.data(), end, number);
-  const std::string_view name(unit, static_cast<std::size_t>(end - unit));
-  constexpr std::string_view kUnits[] = {"", "K", "M", "G", "T"};
-  std::uint64_t decimal = 1;
-  std::uint64_t binary = 1;
-  for (const auto letter : kUnits) {
-    const bool is_decimal = name == std::string(letter) + "B" || (letter.empty() && name.empty());
-    const bool is_binary = !letter.empty() && name == std::string(letter) + "iB";
-    const std::uint64_t factor = is_decimal ? decimal : binary;
-    if ((is_decimal || is_binary) && error == std::errc{} && number > 0 &&
-        number <= (std::uint64_t{1} << 62U) / factor) {
-      return number * factor;
-    }
-    decimal *= 1000;
-    binary *= 1024;
-  }
-  throw Error(Code::kUsage, "--max-shard '" + word + "' is no size such as 5GB or 500MiB");
-}
 
 constexpr std::uint64_t kShardBytesMax = 5'000'000'000;
 constexpr std::string_view kTorch = "torch";
@@ -174,7 +151,7 @@ class ExportVerb : public Verb {
       // Other texts may speak of names, which rules change.
       if (map_.empty() || name == "format") texts[name] = text;
     }
-    return std::make_unique<SafetensorsForm>(shard_.empty() ? kShardBytesMax : bytes_in(shard_),
+    return std::make_unique<SafetensorsForm>(shard_.empty() ? kShardBytesMax : size_argument("--max-shard", shard_),
                                              std::move(texts));
   }
   /// Says whether OUT may have a config.json.

@@ -1,6 +1,9 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "cli/arguments/checkpoint_argument.hpp"
+#include "cli/arguments/layout_argument.hpp"
 #include "cli/arguments/place_to_write.hpp"
 #include "cli/arguments/split_rule.hpp"
 #include "cli/frame/interrupts.hpp"
@@ -9,11 +12,17 @@
 #include "core/adapters/posix/host_device.hpp"
 #include "core/adapters/posix/thread_tasks.hpp"
 #include "core/base/print.hpp"
+#include "core/plan/layout_reads.hpp"
 #include "core/ports/no_progress.hpp"
+#include "core/reshard/layout_rule.hpp"
+#include "core/reshard/optimizer_form.hpp"
 #include "core/reshard/reshard.hpp"
 
 namespace reprise::cli {
 namespace {
+
+/// Upper limit on the writers that are chosen by the number of files.
+constexpr std::int64_t kWritersMax = 65536;
 
 class ReshardVerb final : public Verb {
  public:
@@ -25,7 +34,13 @@ class ReshardVerb final : public Verb {
     return "  reprise reshard --ranks 8 ckpt ckpt-8            dimension 0 over 8 ranks\n"
            "  reprise reshard --ranks 8 --writers 2 ckpt out   the same chunks in 2 files\n"
            "  reprise reshard --split 'linear_proj.weight=1:4' --split '.=0:4' ckpt out\n"
-           "  reprise reshard --writers 1 ckpt out             the same chunks, in one file\n";
+           "  reprise reshard --writers 1 ckpt out             the same chunks, in one file\n"
+           "  reprise reshard --for-layout tp=8,pp=4,dp=8 ckpt out\n"
+           "                                 the chunks that this layout reads; 'reprise plan --ckpt\n"
+           "                                 ckpt --layout ...' says beforehand what it reads now\n"
+           "  reprise reshard --optimizer fully_reshardable ckpt out\n"
+           "                                 the state of Megatron's distributed optimizer as a job of\n"
+           "                                 any layout loads it\n";
   }
   void declare(Options& options) override {
     options.positional(source_, "IN", "a checkpoint")
@@ -33,6 +48,11 @@ class ReshardVerb final : public Verb {
         .number(ranks_, "--ranks", 1, "cut dimension 0 of every tensor into N parts")
         .texts(splits_, "--split", "REGEX=DIM:N",
                "cut tensors whose key matches along DIM into N parts; the first match decides")
+        .text(layout_, "--for-layout", "LAYOUT",
+              "cut tensors into the chunks that the ranks of this layout ask for, with a file for "
+              "each rank that asks for others")
+        .text(optimizer_, "--optimizer", "FORM",
+              "write the state of Megatron's distributed optimizer in this form: fully_reshardable")
         .number(writers_, "--writers", 1, "number of writers (default: the ranks, or 1)")
         .text(per_rank_, "--per-rank", "first|drop",
               "if each rank saved its own values: 'first' gives all ranks the first rank's, 'drop' "
@@ -58,6 +78,7 @@ class ReshardVerb final : public Verb {
     options.writers = writers_for(ranks_, writers_);
     options.strides = strides_;
     options.ranks = {.per_rank = per_rank(), .ranks = ranks_};
+    if (!optimizer_.empty()) require_writable_form(optimizer_);
     if (to.path.empty()) throw Error(Code::kUsage, "OUT can't be the root of the file system");
     require_apart(from.display(), to);
     require_free(to, force_ ? Standing::kReplaced : Standing::kKept);
@@ -74,15 +95,26 @@ class ReshardVerb final : public Verb {
     };
     source.require_common_if_megatron();
     require_whole(*from.store, source.location().path(), "IN", PayloadCheck::kSkip, none);
+    ReshardTold told;
+    told.optimizer = with_optimizer(source, options);
+    const auto fitted = for_layout(source, options);
+    const double before = fitted ? amplification(source.catalog(), *fitted) : 0;
     const ReshardReport report = write(source, to, options, console);
+    if (fitted) {
+      const Checkpoint written = Checkpoint::open(*to.store, to.path);
+      told.fit = {sim::to_string(fitted->layout), before, amplification(written.catalog(), *fitted),
+             fitted->notes()};
+    }
     if (json_) {
-      console.out << reshard_json(source_, target_, report);
+      console.out << reshard_json(source_, target_, report, told);
     } else {
       console.out << fmt::format(
           "{}, {}, {}: {} became {}, in {}, {}\n", counted(report.tensors, "tensor"),
           counted(report.elements, "element"), counted(report.objects, "object"),
           counted(report.chunks_before, "chunk"), with_commas(report.chunks_after),
           counted(report.files, "file"), human_bytes(report.bytes));
+      if (told.optimizer) console.out << words_on(*told.optimizer);
+      if (told.fit) console.out << words_on(*told.fit);
       console.out << words_on_ranks(report) << words_on_rest(report);
     }
     for (const auto& line : report.log) console.err << line << '\n';
@@ -95,6 +127,79 @@ class ReshardVerb final : public Verb {
     if (per_rank_ == "first") return PerRank::kFirst;
     if (per_rank_ == "drop") return PerRank::kDrop;
     throw Error(Code::kUsage, "--per-rank is 'first' or 'drop', not '" + per_rank_ + "'");
+  }
+
+  /// Makes `source` and `options` those of another form of the optimizer's state, if one is given.
+  std::optional<OptimizerChange> with_optimizer(Checkpoint& source, ReshardOptions& options) const {
+    if (optimizer_.empty()) return std::nullopt;
+    const auto common = source.common();
+    const sim::Layout layout =
+        common && common->item.value ? saving_layout(*common->item.value) : sim::Layout{};
+    HostDevice device("host", 0);
+    OptimizerView view = as_fully_reshardable(
+        source, {.parts = parts_of(layout), .virtual_stages = layout.vpp > 1}, device);
+    OptimizerChange change{view.from, optimizer_, view.parameters, std::move(view.without_state)};
+    source = source.with(std::move(view.metadata));
+    options.common = std::move(view.common);
+    if (ranks_ == 0 && splits_.empty()) {
+      const auto files = static_cast<std::int64_t>(source.catalog().files.size());
+      options.writers = writers_for(std::clamp<std::int64_t>(files, 1, kWritersMax), writers_);
+      options.boxes_for = [writers = options.writers](const Catalog& catalog) {
+        return boxes_of_weights(catalog, writers);
+      };
+    }
+    return change;
+  }
+
+  static std::string words_on(const OptimizerChange& change) {
+    std::string words =
+        change.from == change.to
+            ? fmt::format("the state of the optimizer is {}, as it was\n", change.to)
+            : fmt::format("the state of the optimizer was {} and is {}: {}\n", change.from, change.to,
+                          counted(change.tensors, "tensor"));
+    if (!change.without_state.empty()) {
+      words += fmt::format("note: the optimizer has no state of {}: {}\n",
+                           counted(change.without_state.size(), "tensor"),
+                           join_first(change.without_state));
+    }
+    return words;
+  }
+
+  /// Makes `options` cut tensors for the layout, if one is given. `source` must outlive the result
+  /// and the options.
+  std::optional<LayoutOfCheckpoint> for_layout(Checkpoint& source, ReshardOptions& options) const {
+    if (layout_.empty()) return std::nullopt;
+    if (ranks_ != 0 || !splits_.empty()) {
+      throw Error(Code::kUsage, "--for-layout can't be given with --ranks or --split");
+    }
+    std::optional<LayoutOfCheckpoint> fitted = layout_of_checkpoint(layout_, source);
+    const auto places = fitted->places_alone();
+    const auto writers = writers_for(static_cast<std::int64_t>(places.size()), writers_);
+    options.writers = writers;
+    options.ranks.ranks = fitted->layout.world_size();
+    options.boxes_for = [places, writers, parts = fitted->parts,
+                         saved_by = fitted->saved_by](const Catalog& catalog) -> BoxRule {
+      const auto boxes = std::make_shared<const LayoutBoxes>(catalog, parts, saved_by);
+      return [boxes, places, writers](std::uint32_t tensor) {
+        return layout_rule(*boxes, places, writers)(tensor);
+      };
+    };
+    return fitted;
+  }
+
+  /// Returns how many bytes torch reads for each that the ranks of the layout ask for.
+  static double amplification(const Catalog& catalog, const LayoutOfCheckpoint& fitted) {
+    const LayoutBoxes boxes(catalog, fitted.parts, fitted.saved_by);
+    return read_amplification(layout_reads(catalog, boxes, fitted.places_alone()),
+                              fitted.counts());
+  }
+
+  static std::string words_on(const LayoutFit& fit) {
+    std::string words = fmt::format(
+        "under {}, torch reads {:.2f} times the bytes that its ranks ask for; it was {:.2f} times\n",
+        fit.layout, fit.after, fit.before);
+    for (const std::string& note : fit.notes) words += "note: " + note + "\n";
+    return words;
   }
 
   /// Describes what became of values that belong to individual ranks.
@@ -142,6 +247,8 @@ class ReshardVerb final : public Verb {
 
   std::string source_;
   std::string target_;
+  std::string layout_;
+  std::string optimizer_;
   std::int64_t ranks_ = 0;
   std::vector<std::string> splits_;
   std::int64_t writers_ = 0;

@@ -379,8 +379,8 @@ std::string export_json(const ExportTold& told, const ExportReport& report) {
 }
 
 std::string reshard_json(const std::string& source, const std::string& target,
-                         const ReshardReport& report) {
-  return json_text({{"source", source},
+                         const ReshardReport& report, const ReshardTold& told) {
+  Json document = {{"source", source},
                     {"target", target},
                     {"tensors", report.tensors},
                     {"elements", report.elements},
@@ -394,7 +394,20 @@ std::string reshard_json(const std::string& source, const std::string& target,
                     {"dropped", report.dropped},
                     {"carried", report.carried},
                     {"left_out", report.left_out},
-                    {"notes", to_json(report.notes)}});
+                    {"notes", to_json(report.notes)}};
+  if (const auto& change = told.optimizer) {
+    document["optimizer"] = {{"from", change->from},
+                             {"to", change->to},
+                             {"tensors", change->tensors},
+                             {"without_state", change->without_state}};
+  }
+  if (const auto& fit = told.fit) {
+    document["for_layout"] = {{"layout", fit->layout},
+                              {"amplification_before", fit->before},
+                              {"amplification_after", fit->after},
+                              {"notes", fit->notes}};
+  }
+  return json_text(document);
 }
 
 std::string inspect_json(Checkpoint& checkpoint, const KeyFilter& filter,

@@ -2,6 +2,7 @@
 // Makes the output of `--json`: one document with sorted keys and with counts as integers.
 
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -37,8 +38,29 @@ struct ExportTold {
 };
 /// Returns the JSON document of `export`.
 std::string export_json(const ExportTold& told, const ExportReport& report);
+/// How the chunks of a checkpoint fit the ranks of a layout: the bytes that torch reads by those
+/// that the ranks ask for, in the checkpoint that was read and in the one that was written.
+struct LayoutFit {
+  std::string layout;
+  double before = 0;
+  double after = 0;
+  std::vector<std::string> notes = {};
+};
+/// What became of the state of a distributed optimizer.
+struct OptimizerChange {
+  std::string from;  ///< form in which it was stored
+  std::string to;
+  std::uint64_t tensors = 0;
+  std::vector<std::string> without_state = {};  ///< weights of which there is none
+};
+/// What `reshard` did besides what its report says.
+struct ReshardTold {
+  std::optional<LayoutFit> fit = {};
+  std::optional<OptimizerChange> optimizer = {};
+};
+/// Returns the output of `reshard`.
 std::string reshard_json(const std::string& source, const std::string& target,
-                         const ReshardReport& report);
+                         const ReshardReport& report, const ReshardTold& told = {});
 
 /// Says what `inspect` reads in addition to the metadata.
 struct InspectContent {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/export/convert.hpp"
+#include "core/geometry/convert.hpp"
 #include "core/format/zip/crc32.hpp"
 
 namespace reprise {

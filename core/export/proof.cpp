@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "core/checkpoint/batches.hpp"
-#include "core/export/convert.hpp"
+#include "core/geometry/convert.hpp"
 #include "core/geometry/tiling.hpp"
 #include "reprise/error.hpp"
 

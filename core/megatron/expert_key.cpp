@@ -9,13 +9,6 @@ namespace {
 
 using namespace std::string_view_literals;
 
-std::optional<std::int64_t> number_in(std::string_view text) {
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  const bool whole = error == std::errc{} && end == text.data() + text.size();
-  return whole && number >= 0 ? std::optional(number) : std::nullopt;
-}
-
 std::string joined(std::span<const std::string> parts) {
   std::string key;
   for (const std::string& part : parts) key += (key.empty() ? "" : ".") + part;
@@ -28,7 +21,7 @@ std::optional<std::int64_t> take_number(std::string& part) {
   for (const std::string_view name : {"weight"sv, "bias"sv}) {
     if (!part.starts_with(name)) continue;
     const std::size_t end = std::min(part.find('_'), part.size());
-    const auto number = number_in(std::string_view(part).substr(name.size(), end - name.size()));
+    const auto number = number_of_part(std::string_view(part).substr(name.size(), end - name.size()));
     if (number) part.replace(name.size(), end - name.size(), "*");
     return number;
   }
@@ -36,6 +29,13 @@ std::optional<std::int64_t> take_number(std::string& part) {
 }
 
 }  // namespace
+
+std::optional<std::int64_t> number_of_part(std::string_view text) {
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool whole = error == std::errc{} && end == text.data() + text.size();
+  return whole && number >= 0 ? std::optional(number) : std::nullopt;
+}
 
 std::vector<std::string_view> parts_of_key(std::string_view key) {
   std::vector<std::string_view> parts;
@@ -75,7 +75,7 @@ std::optional<ExpertKey> parse_expert_key(std::string_view key) {
   for (auto part = parts.begin(); part != experts; ++part) parsed.layer += *part + '.';
   auto at = experts + 1;
   while (at + 1 != parts.end() && (*at == "experts" || *at == "local_experts")) ++at;
-  parsed.number = number_in(*at);
+  parsed.number = number_of_part(*at);
   if (parsed.number) {
     *at = "*";
   } else {

@@ -17,6 +17,9 @@ namespace reprise {
 /// Returns the parts of a key between its dots.
 std::vector<std::string_view> parts_of_key(std::string_view key);
 
+/// Returns the number that a part is; nothing if it is anything else.
+std::optional<std::int64_t> number_of_part(std::string_view part);
+
 /// If a part of the key is `moment`, returns the key without it.
 std::optional<std::string> without_part(std::string_view key, std::string_view moment);
 

@@ -6,67 +6,12 @@
 #include <tuple>
 #include <utility>
 
-#include "core/geometry/box_index.hpp"
 #include "core/geometry/folded_shape.hpp"
 #include "core/geometry/sweep.hpp"
+#include "core/plan/chunk_index.hpp"
 
 namespace reprise {
 namespace {
-
-/// One piece of a stored chunk: the piece with index `source` in the list that pieces_of() returns
-/// for the chunk.
-struct StoredPiece {
-  std::uint32_t chunk;
-  std::uint32_t source;
-  Box box;
-};
-
-/// An index of the stored pieces of one tensor. Pieces without elements are left out.
-class ChunkIndex {
- public:
-  /// Throws EXTENT_MISMATCH if a chunk does not belong to this tensor.
-  explicit ChunkIndex(const StoredTensor& tensor);
-
-  /// Calls visit(piece, common region) for each stored piece that meets `region`.
-  template <class Visit>
-  void meet(const Box& region, Visit visit) const {
-    index_->meet(region, [&](std::uint32_t at) {
-      if (const auto common = intersect(pieces_[at].box, region)) visit(pieces_[at], *common);
-    });
-  }
-
- private:
-  std::vector<StoredPiece> pieces_;
-  std::optional<BoxIndex> index_;
-};
-
-ChunkIndex::ChunkIndex(const StoredTensor& tensor) {
-  const std::size_t ndim = logical_shape(tensor).size();
-  pieces_.reserve(tensor.chunks.size());
-  for (std::size_t c = 0; c < tensor.chunks.size(); ++c) {
-    const StoredChunk& chunk = tensor.chunks[c];
-    std::uint32_t source = 0;
-    const auto add = [&](const Box& box) {
-      if (box.ndim() != ndim || box.extent.size() != ndim) {
-        throw Error(
-            Code::kExtentMismatch,
-            "chunk " + to_string(chunk.box.offset) + " has a different number of dimensions",
-            {.key = tensor.key});
-      }
-      if (!box.empty()) pieces_.push_back({static_cast<std::uint32_t>(c), source, box});
-      ++source;
-    };
-    if (tensor.original_shape.empty()) {
-      add(chunk.box);
-    } else {
-      for (const Piece& piece : pieces_of(tensor, chunk)) add(piece.box);
-    }
-  }
-  std::vector<Box> boxes;
-  boxes.reserve(pieces_.size());
-  for (const StoredPiece& piece : pieces_) boxes.push_back(piece.box);
-  index_.emplace(boxes);
-}
 
 /// Object key of the common state in checkpoints that store it as an object. Jobs request the
 /// common state without this key, so the object is never reported as not requested.

@@ -112,7 +112,9 @@ class Resharder {
     source_.require_common_if_megatron();
     require_readable_manifest(source_);
     require_readable_backend();
-    const auto shares = plan_reshard(old, options_.rule, options_.writers, seams_);
+    const auto shares =
+        options_.boxes_for ? plan_reshard(old, options_.boxes_for(old), options_.writers)
+                           : plan_reshard(old, options_.rule, options_.writers, seams_);
     for (const auto& share : shares) progress_.expect(share.bytes);
     beside_ = beside_payload(opened_);
     own_common_ = has_own_common_file(source_);
@@ -242,7 +244,11 @@ class Resharder {
     std::vector<CopiedItem> copied;
     for (const auto index : objects) {
       const StoredObject& object = source_.catalog().objects[index];
-      const auto item = source_.slice(object.key, object.file, object.range);
+      std::unique_ptr<ItemSource> item = source_.slice(object.key, object.file, object.range);
+      if (options_.common && object.key == kCommonObjectKey) {
+        new_common_ = write_bytes_item(List{*options_.common});
+        item = std::make_unique<SpanSource>(new_common_, item->place_at(0));
+      }
       StoredObject& copy = metadata_.catalog.objects[index];
       copied.push_back(copy_item(*item, out, object.key));
       copy.file = file;
@@ -299,8 +305,15 @@ class Resharder {
       const std::string from = join_path(source_.location().directory, std::string(name));
       const bool own = name == kCommonFile && own_common_;
       if (own || !source_.store().stat(from)) continue;
-      WholeFile item(source_.store(), from);
       CopiedFile out(ports_.store, path_of(std::string(name)), progress_);
+      if (options_.common && name == kCommonFile) {
+        new_common_ = common_file(*options_.common);
+        SpanSource made(new_common_);
+        out.append(made);
+        note(std::string(name), out.finish());
+        continue;
+      }
+      WholeFile item(source_.store(), from);
       if (name == kBackendFile) {
         out.append(item);
         note(std::string(name), out.finish());
@@ -388,6 +401,7 @@ class Resharder {
   Readers readers_;
   ByteProgress progress_;
   BesidePayload beside_;
+  Bytes new_common_;         ///< the common state that is written in the place of the stored one
   bool own_common_ = false;  ///< true if common.pt is a user's own file
   CommitContent content_ = {};
   Metadata metadata_;  ///< metadata of the new checkpoint

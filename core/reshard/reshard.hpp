@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "reprise/device.hpp"
 #include "reprise/inspect.hpp"
 #include "reprise/ports.hpp"
+#include "reprise/value.hpp"
 
 namespace reprise {
 
@@ -29,6 +31,18 @@ struct Cut {
 /// Returns how to divide a tensor, given its key and logical shape; nothing if the tensor keeps its
 /// boxes.
 using CutRule = std::function<std::optional<Cut>(const std::string& key, const Dims& shape)>;
+
+/// A box of a tensor, and the writer that writes it.
+struct OwnedBox {
+  Box box;
+  std::int32_t writer = 0;
+};
+
+/// Returns the boxes of a tensor, given its index in the catalog, and their writers, in the order in
+/// which they are written; nothing if the tensor keeps its boxes.
+using BoxRule = std::function<std::vector<OwnedBox>(std::uint32_t tensor)>;
+/// Makes such a rule for a catalog, which outlives the rule.
+using BoxRuleFor = std::function<BoxRule(const Catalog& catalog)>;
 
 /// The parts and objects that one writer writes. Each list is in catalog order.
 struct WriterShare {
@@ -48,6 +62,10 @@ struct WriterShare {
 std::vector<WriterShare> plan_reshard(const Catalog& catalog, const CutRule& rule,
                                       std::int32_t writers);
 
+/// The same if `rule` says the boxes and the writers of parts.
+std::vector<WriterShare> plan_reshard(const Catalog& catalog, const BoxRule& rule,
+                                      std::int32_t writers);
+
 struct ReshardOptions {
   CutRule rule;
   std::int32_t writers = 1;
@@ -59,6 +77,10 @@ struct ReshardOptions {
   /// If true, the strides that torch 2.15 records are kept, and earlier torch can't read the
   /// result.
   bool strides = false;
+  /// If this is set, it decides instead of `rule`.
+  BoxRuleFor boxes_for = {};
+  /// If this is set, it is written as the common state, in the place of the stored one.
+  std::optional<Value> common = {};
   /// Called right before the commit. An exception from it aborts the rewrite, as any failure does.
   std::function<void()> last_look = {};
   /// Called with the directory of the new checkpoint when all its files are written, before it

@@ -51,6 +51,14 @@ class Shares {
     }
   }
 
+  void add_tensor(std::uint32_t index, const StoredTensor& tensor, std::vector<OwnedBox> boxes) {
+    for (OwnedBox& owned : boxes) {
+      WriterShare& share = shares_[static_cast<std::size_t>(owned.writer)];
+      share.bytes += static_cast<std::uint64_t>(owned.box.elements()) * size_of(tensor.dtype);
+      share.parts.push_back({index, std::move(owned.box)});
+    }
+  }
+
   void add_object(std::uint32_t index, const StoredObject& object) {
     WriterShare& share = lightest();
     share.bytes += object.range.size;
@@ -68,6 +76,18 @@ class Shares {
 
   std::vector<WriterShare> shares_;
 };
+
+/// Plans all writers' shares. `add` adds the tensor with the given index.
+template <class Add>
+std::vector<WriterShare> plan_with(const Catalog& catalog, std::int32_t writers, const Add& add) {
+  if (writers < 1) throw Error(Code::kUsage, "a checkpoint needs at least one writer");
+  Shares shares(writers);
+  for (std::uint32_t t = 0; t < catalog.tensors.size(); ++t) add(shares, t);
+  for (std::uint32_t o = 0; o < catalog.objects.size(); ++o) {
+    shares.add_object(o, catalog.objects[o]);
+  }
+  return shares.take();
+}
 
 }  // namespace
 
@@ -93,17 +113,23 @@ std::vector<WriterShare> plan_reshard(const Catalog& catalog, const CutRule& rul
   return plan_reshard(catalog, rule, writers, {});
 }
 
+std::vector<WriterShare> plan_reshard(const Catalog& catalog, const BoxRule& rule,
+                                      std::int32_t writers) {
+  return plan_with(catalog, writers, [&](Shares& shares, std::uint32_t t) {
+    auto boxes = rule(t);
+    if (boxes.empty()) {
+      shares.add_tensor(t, catalog.tensors[t], boxes_of(catalog.tensors[t], {}, {}));
+    } else {
+      shares.add_tensor(t, catalog.tensors[t], std::move(boxes));
+    }
+  });
+}
+
 std::vector<WriterShare> plan_reshard(const Catalog& catalog, const CutRule& rule,
                                       std::int32_t writers, const ReshardSeams& seams) {
-  if (writers < 1) throw Error(Code::kUsage, "a checkpoint needs at least one writer");
-  Shares shares(writers);
-  for (std::uint32_t t = 0; t < catalog.tensors.size(); ++t) {
+  return plan_with(catalog, writers, [&](Shares& shares, std::uint32_t t) {
     shares.add_tensor(t, catalog.tensors[t], boxes_of(catalog.tensors[t], rule, seams));
-  }
-  for (std::uint32_t o = 0; o < catalog.objects.size(); ++o) {
-    shares.add_object(o, catalog.objects[o]);
-  }
-  return shares.take();
+  });
 }
 
 }  // namespace reprise

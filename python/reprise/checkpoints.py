@@ -20,7 +20,7 @@ from typing import Any, Union
 from . import program
 from .errors import Error
 
-__all__ = ["Answer", "diff", "digest", "export", "import_", "inspect", "reshard", "seal", "verify", "which"]
+__all__ = ["Answer", "diff", "digest", "export", "import_", "inspect", "plan", "reshard", "seal", "verify", "which"]
 
 Path = Union[str, "os.PathLike[str]"]
 
@@ -82,6 +82,18 @@ def digest(checkpoint: Path, **options: Any) -> dict[str, int]:
 def seal(checkpoint: Path, **options: Any) -> Answer:
     """Writes digests of the checkpoint to ``reprise-seal.json`` in it, or to ``out``. Not good if another one is there."""
     return _answer("seal", [checkpoint], options)
+
+
+def plan(checkpoint: Path, layout: str, **options: Any) -> Answer:
+    """Returns what each rank of a layout such as ``"tp=8,pp=4"`` holds and reads: ``answer["ranks"]``, in bytes.
+
+    ``answer["amplification"]`` is what torch reads by what the ranks ask for. With ``rank=5`` that of one rank, with
+    ``memory=True, host_memory="2TB"`` also how many ranks fit: ``answer["readers"]``. Not good if some tensors can't be
+    loaded under this layout: ``answer["left_out"]``. Throws Error if the checkpoint can't be opened or cut so.
+    """
+    if "rank" in options:
+        options.setdefault("files", True)
+    return _answer("plan", [], {"ckpt": os.fspath(checkpoint), "layout": layout, **options})
 
 
 def reshard(source: Path, target: Path, **options: Any) -> Answer:

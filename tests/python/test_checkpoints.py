@@ -93,6 +93,26 @@ class Checkpoints(Scratch):
         self.assertFalse(checkpoints.seal(copy).good)
         self.assertFalse(checkpoints.verify(copy, sealed=True).good)
 
+    def test_plan(self):
+        whole = checkpoints.plan(HALVES, "tp=1")
+        half = checkpoints.plan(HALVES, "tp=2,pp=2", rank=3, memory=True, host_memory="1MB")
+        self.assertTrue(half.good)
+        self.assertEqual(half["amplification"], 1)
+        self.assertEqual([one["ranks"] for one in half["ranks"]], [[3]])
+        self.assertLess(half["ranks"][0]["held"], whole["ranks"][0]["held"])
+        self.assertEqual(half["readers"], 1000000 // max(one["peak"] for one in checkpoints.plan(HALVES, "tp=2,pp=2")["ranks"]))
+        with self.assertRaises(reprise.Error):
+            checkpoints.plan(HALVES, "tp=5")
+
+    def test_forms_of_an_optimizer(self):
+        forms = ROOT / "tests/data/optimizer_forms_0.16.1"
+        for form in "dp_reshardable", "fully_sharded_model_space":
+            made = checkpoints.reshard(forms / form, self.folder / form, optimizer="fully_reshardable")
+            self.assertEqual((made["optimizer"]["from"], made["optimizer"]["to"]), (form, "fully_reshardable"))
+            self.assertEqual(checkpoints.digest(self.folder / form), checkpoints.digest(forms / "fully_reshardable"))
+        with self.assertRaises(reprise.Error):
+            checkpoints.reshard(forms / "fully_reshardable", self.folder / "none", optimizer="dp_reshardable")
+
     def test_links_of_a_cache(self):
         """As huggingface_hub keeps what it downloads."""
         checkpoints.export(HALVES, self.folder / "out", max_shard="8KB")

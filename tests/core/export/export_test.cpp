@@ -15,7 +15,7 @@
 #include "core/adapters/posix/host_device.hpp"
 #include "core/adapters/posix/thread_tasks.hpp"
 #include "core/diff/diff.hpp"
-#include "core/export/convert.hpp"
+#include "core/geometry/convert.hpp"
 #include "core/export/safetensors_form.hpp"
 #include "core/ports/passing_store.hpp"
 #include "core/ports/whole_file.hpp"

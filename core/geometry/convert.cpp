@@ -1,4 +1,4 @@
-#include "core/export/convert.hpp"
+#include "core/geometry/convert.hpp"
 
 #include <algorithm>
 #include <array>

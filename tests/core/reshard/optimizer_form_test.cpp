@@ -1,0 +1,162 @@
+// Real optimizers saved one state in three forms (tests/interop/make_optimizer_forms.py). What is
+// made of two of them must be the third.
+
+#include "core/reshard/optimizer_form.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "core/geometry/convert.hpp"
+#include "core/reshard/bucket_map.hpp"
+#include "core/reshard/reshard.hpp"
+#include "tests/contracts/error_of.hpp"
+#include "tests/fixtures/stored_fixture.hpp"
+
+namespace reprise {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+const std::string kForms = "optimizer_forms_0.16.1/";
+
+/// The layout of the fixtures.
+SavingLayout tp2() {
+  SavingLayout layout{.parts = {.tp = 2, .etp = 2}};
+  layout.parts.stage_of = [](std::int64_t, std::int64_t) { return 0; };
+  return layout;
+}
+
+class OptimizerForm : public test::StoreTest {
+ protected:
+  OptimizerView view_of(const std::string& form, const SavingLayout& layout = tp2()) {
+    Checkpoint source = Checkpoint::open(test::data_store(), kForms + form);
+    return as_fully_reshardable(source, layout, device_);
+  }
+
+  /// Writes the fixture in the form fully_reshardable to "out".
+  OptimizerView write(const std::string& form) {
+    Checkpoint source = Checkpoint::open(test::data_store(), kForms + form);
+    OptimizerView view = as_fully_reshardable(source, tp2(), device_);
+    Checkpoint viewed = source.with(view.metadata);
+    ReshardOptions options;
+    options.common = view.common;
+    reshard(viewed, {"out"}, options, {store_, device_, tasks_, trace_, progress_});
+    return view;
+  }
+
+  DiffReport against_megatrons() {
+    return test::diff_of(test::data_store(), kForms + "fully_reshardable", store_, "out");
+  }
+};
+
+TEST_F(OptimizerForm, buckets_become_what_megatron_saves) {
+  const OptimizerView view = write("dp_reshardable");
+  EXPECT_EQ(view.from, "dp_reshardable");
+  EXPECT_THAT(view.without_state, IsEmpty());
+  EXPECT_EQ(view.parameters, 36U);
+  const DiffReport report = against_megatrons();
+  EXPECT_EQ(report.different(), 0U);
+  EXPECT_GT(report.elements, 4 * 1000U) << "weights, parameters and both moments";
+}
+
+TEST_F(OptimizerForm, flattened_ranges_become_what_megatron_saves) {
+  const OptimizerView view = write("fully_sharded_model_space");
+  EXPECT_EQ(view.from, "fully_sharded_model_space");
+  const Checkpoint written = Checkpoint::open(store_, "out");
+  const Checkpoint real = Checkpoint::open(test::data_store(), kForms + "fully_reshardable");
+  ASSERT_EQ(written.catalog().tensors.size(), real.catalog().tensors.size());
+  for (const StoredTensor& tensor : written.catalog().tensors) {
+    EXPECT_TRUE(tensor.original_shape.empty()) << tensor.key;
+  }
+  const DiffReport report = against_megatrons();
+  for (const auto& tensor : report.tensors) {
+    EXPECT_EQ(tensor.verdict, DiffVerdict::kSame) << tensor.key;
+  }
+}
+
+TEST_F(OptimizerForm, the_form_that_is_asked_for_stays) {
+  const OptimizerView view = view_of("fully_reshardable");
+  EXPECT_EQ(view.from, "fully_reshardable");
+  Checkpoint source = Checkpoint::open(test::data_store(), kForms + "fully_reshardable");
+  EXPECT_EQ(view.common, *source.common()->item.value);
+}
+
+TEST_F(OptimizerForm, a_bucket_that_no_weight_fits_is_refused) {
+  SavingLayout wrong = tp2();
+  wrong.parts.tp = 1;
+  const auto error = contracts::error_of([&] { view_of("dp_reshardable", wrong); });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code(), Code::kUnsupported);
+  EXPECT_THAT(error->what(), HasSubstr("no weight of this rank has the bits"));
+}
+
+TEST_F(OptimizerForm, equal_weights_are_not_guessed_among_virtual_stages) {
+  SavingLayout wrong = tp2();
+  wrong.virtual_stages = true;
+  const auto error = contracts::error_of([&] { view_of("dp_reshardable", wrong); });
+  ASSERT_TRUE(error);
+  EXPECT_THAT(error->what(), HasSubstr("have the same bits"));
+}
+
+TEST_F(OptimizerForm, forms_that_cannot_be_written_say_why) {
+  for (const char* form : {"dp_reshardable", "fully_sharded_model_space", "fsdp_dtensor"}) {
+    const auto error = contracts::error_of([&] { require_writable_form(form); });
+    ASSERT_TRUE(error) << form;
+    EXPECT_EQ(error->code(), Code::kUnsupported) << form;
+    EXPECT_THAT(error->what(), HasSubstr(form));
+  }
+  EXPECT_EQ(contracts::code_of([] { require_writable_form("full"); }), Code::kUsage);
+  EXPECT_FALSE(contracts::error_of([] { require_writable_form("fully_reshardable"); }));
+}
+
+TEST_F(OptimizerForm, other_sources_are_refused) {
+  struct Row {
+    const char* fixture;
+    const char* says;
+  };
+  for (const Row& row : std::vector<Row>{
+           {"torch_2.15.0/plain", "no common state"},
+           {"mcore_0.16.1_gpt_tp2_pp2", "no state of Megatron-Core's distributed optimizer"},
+           {"mcore_0.16.1_buckets", "no weight of this rank has the bits"},
+           {"mcore_0.16.1_mimo_prefixed", ""}}) {
+    Checkpoint source = Checkpoint::open(test::data_store(), row.fixture);
+    const auto error =
+        contracts::error_of([&] { as_fully_reshardable(source, tp2(), device_); });
+    ASSERT_TRUE(error) << row.fixture;
+    EXPECT_EQ(error->code(), Code::kUnsupported) << row.fixture;
+    EXPECT_THAT(error->what(), HasSubstr(row.says)) << row.fixture;
+  }
+}
+
+TEST(BucketKey, parts) {
+  const std::string bucket =
+      "chained_1.optimizer.distributed.dp_group_idx_3.gbuf_idx_0.dtype_(torch.bfloat16, "
+      "torch.float32).bucket_idx_2";
+  const auto key = parse_bucket_key(bucket + ".exp_avg");
+  ASSERT_TRUE(key);
+  EXPECT_EQ(key->of_group.prefix, "chained_1.");
+  EXPECT_EQ(key->of_group.chain, 1);
+  EXPECT_EQ(key->of_group.group, 3);
+  EXPECT_EQ(key->bucket, bucket);
+  EXPECT_EQ(key->slot, "exp_avg");
+  const std::string group = "optimizer.distributed.dp_group_idx_";
+  for (const std::string none : {"optimizer.state.exp_avg.w", "x"}) {
+    EXPECT_FALSE(parse_group_key(none)) << none;
+  }
+  for (const std::string number : {"", "x.y", "-1.y", "99999999999999999999.y", "7"}) {
+    EXPECT_FALSE(parse_group_key(group + number)) << number;
+  }
+  EXPECT_FALSE(parse_bucket_key(group + "0.per_bucket_numel"));
+  for (const std::string prefix : {"mimo.a.", "chained_.", "chained_1", "chained_99999999999999."}) {
+    EXPECT_EQ(contracts::code_of([&] { parse_group_key(prefix + group + "0.optimizer"); }),
+              Code::kUnsupported)
+        << prefix;
+  }
+}
+
+}  // namespace
+}  // namespace reprise
