@@ -113,7 +113,7 @@ class Resharder {
     require_readable_manifest(source_);
     require_readable_backend();
     const auto shares =
-        options_.boxes_for ? plan_reshard(old, options_.boxes_for(old), options_.writers)
+        options_.boxes_for ? plan_boxes(old, options_.boxes_for(old), options_.writers)
                            : plan_reshard(old, options_.rule, options_.writers, seams_);
     for (const auto& share : shares) progress_.expect(share.bytes);
     beside_ = beside_payload(opened_);

@@ -63,7 +63,7 @@ std::vector<WriterShare> plan_reshard(const Catalog& catalog, const CutRule& rul
                                       std::int32_t writers);
 
 /// The same if `rule` says the boxes and the writers of parts.
-std::vector<WriterShare> plan_reshard(const Catalog& catalog, const BoxRule& rule,
+std::vector<WriterShare> plan_boxes(const Catalog& catalog, const BoxRule& rule,
                                       std::int32_t writers);
 
 struct ReshardOptions {

@@ -1,16 +1,19 @@
 #!/usr/bin/env python3
 """Saves one state of a model and its distributed optimizer with the megatron-core that runs this script, on the CPU.
 
-    make_optimizer_forms.py OUT FORM [tp=2] [pp=2] [dp=2] [bucket=200] [norms=ones] [moe=1]
+    make_optimizer_forms.py OUT FORM [tp=2] [pp=2] [dp=2] [bucket=200] [norms=ones] [moe=1] [from=CHECKPOINT]
 
 OUT/iter_0000010 is what Megatron's own optimizer and dist_checkpointing.save write in this form: fully_reshardable,
 dp_reshardable, or fully_sharded_model_space (megatron-core 0.14 and earlier). All values are functions of
 a tensor's key and the global index, so that each release, layout and form saves the same state. `bucket` is the number
 of elements from which the optimizer begins another bucket; with norms=ones all norms have the same weights, and moments
-that differ.
+that differ. With from=CHECKPOINT, a directory with .metadata in the form fully_reshardable, the state is loaded from there, into a job that
+holds zeros, and OUT/reads.json has the bytes of tensors that torch read from each file on each rank.
 """
 import argparse
+import collections
 import inspect
+import json
 import logging
 import pathlib
 import sys
@@ -28,6 +31,8 @@ if not hasattr(numpy, "product"):  # megatron-core 0.14 asks numpy 1 for it
     numpy.product = numpy.prod
 import gloo_ranks
 import without_cuda  # before megatron.core, which asks for a GPU
+from torch.distributed.checkpoint import filesystem
+from torch.distributed.checkpoint.metadata import TensorStorageMetadata
 from megatron.core import dist_checkpointing, parallel_state
 from megatron.core.dist_checkpointing.dict_utils import nested_values
 from megatron.core.dist_checkpointing.mapping import ShardedTensor, ShardedTensorFactory, apply_factories
@@ -35,6 +40,7 @@ from megatron.core.distributed import DistributedDataParallel, DistributedDataPa
 from megatron.core.models.gpt import GPTModel
 from megatron.core.models.gpt.gpt_layer_specs import get_gpt_layer_local_spec
 from megatron.core.optimizer import OptimizerConfig, get_megatron_optimizer
+from megatron.core.optimizer.distrib_optimizer import DistributedOptimizer
 from megatron.core.transformer.transformer_config import TransformerConfig
 
 ITERATION = 10
@@ -127,14 +133,58 @@ def state_of(gpt, optimizer, form, sizes, loading=False):
                       "optimizer": optimizer.sharded_state_dict(model, is_loading=loading, **how)}
 
 
-def save(out, form, sizes, norms, rank):
+def emptied(gpt, optimizer):
+    with torch.no_grad():
+        for p in gpt.parameters():
+            p.zero_()
+        for one in getattr(optimizer, "chained_optimizers", [optimizer]):
+            for main, state in one.optimizer.state.items():
+                for values in (main, state["exp_avg"], state["exp_avg_sq"]):
+                    values.zero_()
+
+
+def load(source, gpt, optimizer, sizes):
+    """Loads into the job. Returns the bytes of tensors that torch read, by file."""
+    emptied(gpt, optimizer)
+    folder = source
+    metadata = filesystem.FileSystemReader(folder).read_metadata()
+    tensors = {(info.relative_path, info.offset) for index, info in metadata.storage_data.items()
+               if isinstance(metadata.state_dict_metadata[index.fqn], TensorStorageMetadata)}
+    reads, sliced = collections.Counter(), filesystem.FileSystemReader._slice_file
+
+    def counting(reader, file, info):
+        if (info.relative_path, info.offset) in tensors:
+            reads[info.relative_path] += info.length
+        return sliced(reader, file, info)
+    filesystem.FileSystemReader._slice_file = counting
+    put = DistributedOptimizer._set_main_param_and_optimizer_states
+
+    def with_step(one, parameter, tensors):  # torch's Adam has a step for each parameter, that of Transformer Engine has not
+        group, order = one.model_param_group_index_map[parameter]
+        put(one, parameter, {"step": one.optimizer.state[one.optimizer.param_groups[group]["params"][order]]["step"], **tensors})
+    DistributedOptimizer._set_main_param_and_optimizer_states = with_step
+    _, wanted = state_of(gpt, optimizer, "fully_reshardable", sizes, loading=True)
+    found = dist_checkpointing.load(wanted, folder, dist_checkpointing.serialization.get_default_load_sharded_strategy(folder))
+    filesystem.FileSystemReader._slice_file = sliced
+    gpt.load_state_dict(found["model"])
+    with torch.no_grad():
+        optimizer.load_state_dict(found["optimizer"])
+    return reads
+
+
+def save(out, form, sizes, norms, source, rank):
     logging.getLogger("megatron").setLevel(logging.ERROR)
     gpt, optimizer = job(sizes, norms)
-    metadata, state = state_of(gpt, optimizer, form, sizes)
     folder = pathlib.Path(out) / f"iter_{ITERATION:07d}"
     if rank == 0:
         folder.mkdir(parents=True)
     torch.distributed.barrier()
+    if source:
+        reads = [None] * torch.distributed.get_world_size()
+        torch.distributed.all_gather_object(reads, load(source, gpt, optimizer, sizes))
+        if rank == 0:
+            (pathlib.Path(out) / "reads.json").write_text(json.dumps(reads))
+    metadata, state = state_of(gpt, optimizer, form, sizes)
     more = {"async_strategy": "mcore"} if "async_strategy" in inspect.signature(dist_checkpointing.save).parameters else {}
     if "content_metadata" in inspect.signature(dist_checkpointing.save).parameters:
         more["content_metadata"] = metadata
@@ -147,9 +197,9 @@ def main():
     if len(sys.argv) < 3:
         raise SystemExit(__doc__)
     out, form, words = sys.argv[1], sys.argv[2], dict(word.split("=") for word in sys.argv[3:])
-    norms = words.pop("norms", "")
+    norms, source = words.pop("norms", ""), words.pop("from", "")
     sizes = SIZES | {name: int(size) for name, size in words.items()}
-    gloo_ranks.run(sizes["tp"] * sizes["pp"] * sizes["dp"], save, out, form, sizes, norms)
+    gloo_ranks.run(sizes["tp"] * sizes["pp"] * sizes["dp"], save, out, form, sizes, norms, source)
 
 
 if __name__ == "__main__":

@@ -27,8 +27,8 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using Words = std::vector<std::string>;
 
-constexpr const char* kFixture = "torch_2.15.0/same_content_a";
-const std::string kIn = std::string(REPRISE_TEST_DATA) + "/" + kFixture;
+constexpr const char* kSource = "torch_2.15.0/same_content_a";
+const std::string kIn = std::string(REPRISE_TEST_DATA) + "/" + kSource;
 const std::string kOther = std::string(REPRISE_TEST_DATA) + "/torch_2.15.0/different_content";
 const std::string kToken = "-0123456789abcdef";
 
@@ -110,7 +110,7 @@ TEST_F(ReshardPlace, what_a_user_named_like_a_leftover_survives_whatever_it_is) 
 }
 
 TEST_F(ReshardPlace, an_only_copy_stays_until_another_checkpoint_stands) {
-  const Victim damaged(kFixture);
+  const Victim damaged(kSource);
   const auto elements = damaged.elements_of("layers.1.weight");
   damaged.flip(elements.file, elements.offset);
   const std::string own = out_ + ".replaced" + kToken;
@@ -162,7 +162,7 @@ TEST_F(ReshardPlace, force_keeps_a_directory_with_more_than_a_checkpoint) {
 }
 
 TEST_F(ReshardPlace, what_was_carried_along_may_be_removed_and_comes_again) {
-  const Victim in(kFixture);
+  const Victim in(kSource);
   in.write("meta.pt", "Lightning's");
   ASSERT_EQ(run(in.path()).exit_code, 0);
   expect_refused(in.path(), {"--force"},
