@@ -60,9 +60,9 @@ std::uint64_t LayoutLoad::most_peak() const {
 
 void LayoutLoad::print(const Console& console) const {
   console.out << fmt::format(
-      "read amplification: {:.2f}; torch reads whole chunks, and these have {:.2f} times the bytes "
-      "that the ranks ask for\n",
-      amplification(), amplification());
+      "torch reads whole chunks, which have {:.2f} times the bytes that the ranks ask for (read "
+      "amplification)\n",
+      amplification());
   if (view_.memory) print_memory(console);
   if (view_.files) print_files(console);
 }
@@ -90,10 +90,8 @@ void LayoutLoad::print_files(const Console& console) const {
   Table table({{"ranks"}, {"file"}, {"bytes", Align::kRight}});
   for (std::size_t p = 0; p < reads_.size(); ++p) {
     if (!wants(layout_.places[p])) continue;
-    for (std::size_t f = 0; f < reads_[p].of_file.size(); ++f) {
-      const std::uint64_t bytes = reads_[p].of_file[f];
-      if (bytes == 0) continue;
-      table.add({ranks_text(layout_.places[p].ranks), catalog_.files[f], with_commas(bytes)});
+    for (const auto& [file, bytes] : reads_[p].of_file) {
+      table.add({ranks_text(layout_.places[p].ranks), catalog_.files[file], with_commas(bytes)});
     }
   }
   console.out << '\n';
@@ -114,9 +112,7 @@ void LayoutLoad::add_to(Json& document) const {
     if (!wants(layout_.places[p])) continue;
     const PlaceReads& reads = reads_[p];
     Json files = Json::object();
-    for (std::size_t f = 0; f < reads.of_file.size(); ++f) {
-      if (reads.of_file[f] != 0) files[catalog_.files[f]] = reads.of_file[f];
-    }
+    for (const auto& [file, bytes] : reads.of_file) files[catalog_.files[file]] = bytes;
     ranks.push_back({{"ranks", layout_.places[p].ranks},
                      {"held", reads.held},
                      {"read", reads.read},

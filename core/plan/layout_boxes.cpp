@@ -20,6 +20,9 @@ using Stage = ParallelKey::Stage;
 /// the ranks that share it.
 constexpr std::int64_t kBucketUnit = 128;
 
+/// Most layers, or experts, in one tensor: each becomes a box.
+constexpr std::int64_t kStackedMax = 65536;
+
 Box with_interval(Box box, std::size_t dim, Interval interval) {
   box.offset[dim] = interval.begin;
   box.extent[dim] = interval.length();
@@ -108,6 +111,13 @@ LayoutBoxes::TensorCut LayoutBoxes::cut_of(const StoredTensor& tensor) const {
   if (key.lead() > shape.size()) {  // such as a step that each optimizer counts
     key = {.cut = Cut::kWhole};
     return cut;
+  }
+  for (std::size_t d = 0; d < key.lead(); ++d) {
+    if (shape[d] <= kStackedMax) continue;
+    throw Error(Code::kLimit,
+                std::to_string(shape[d]) + " layers or experts in one tensor are more than the " +
+                    std::to_string(kStackedMax) + " that are planned for",
+                {.key = tensor.key});
   }
   cut.layers = key.layers_stacked ? shape[0] : layers_;
   if (key.experts_stacked) cut.experts = shape[key.lead() - 1];

@@ -53,8 +53,9 @@ struct SavedBy {
 
 class LayoutBoxes {
  public:
-  /// The arguments must outlive the object. Throws LAYOUT_MISMATCH if a tensor can't be cut so: the
-  /// rows or columns of a layer, or a mixture's experts, do not divide.
+  /// The catalog must outlive the object. Throws LAYOUT_MISMATCH if a tensor can't be cut so: the
+  /// rows or columns of a layer, or a mixture's experts, do not divide. Throws LIMIT for a tensor of
+  /// more layers or experts than any model has.
   LayoutBoxes(const Catalog& catalog, LayoutParts parts, const SavedBy& saved_by);
 
   /// Returns the boxes of a tensor, by its index in the catalog, that a rank at this place asks for.

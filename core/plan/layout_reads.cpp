@@ -44,7 +44,6 @@ void add_box(const StoredTensor& tensor, const ChunkIndex& index, const Box& box
 std::vector<PlaceReads> layout_reads(const Catalog& catalog, const LayoutBoxes& boxes,
                                      std::span<const LayoutPlace> places) {
   std::vector<PlaceReads> reads(places.size());
-  for (PlaceReads& one : reads) one.of_file.resize(catalog.files.size());
   for (std::uint32_t t = 0; t < catalog.tensors.size(); ++t) {
     const StoredTensor& tensor = catalog.tensors[t];
     const ChunkIndex index(tensor);

@@ -7,6 +7,7 @@
 //   holds 4 rows, reads 8: both chunks         read amplification 2
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <vector>
 
@@ -21,8 +22,7 @@ struct PlaceReads {
   std::uint64_t read = 0;     ///< bytes of the elements of all chunks that it reads
   std::uint64_t largest = 0;  ///< the largest of these chunks
   std::uint64_t chunks = 0;   ///< number of reads
-  /// Bytes of the files that it reads, by their index in the catalog; whole items.
-  std::vector<std::uint64_t> of_file;
+  std::map<FileIndex, std::uint64_t> of_file;  ///< bytes that it reads of each file; whole items
 
   /// Most memory for tensors at one time: what it asks for, and a chunk from which it takes some.
   std::uint64_t peak() const { return held + largest; }

@@ -1,4 +1,5 @@
-// Tests `plan --ckpt --layout`, which says what each rank of a layout holds and reads.
+// Tests `plan --ckpt --layout`, which says what each rank of a layout holds and reads, and the options
+// of `reshard` that follow from it: --for-layout and --optimizer.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -140,6 +141,62 @@ TEST(ReshardForLayout, each_rank_then_reads_what_it_asks_for) {
   const Json files = plan(out, "tp=4", {"--files", "--rank", "3"})["ranks"][0]["files"];
   EXPECT_EQ(files.size(), 2U) << files;
   EXPECT_TRUE(files.contains("__3_0.distcp") && files.contains("__0_0.distcp")) << files;
+}
+
+TEST(ReshardOptimizer, buckets_become_what_megatron_saves) {
+  contracts::TemporaryDirectory directory;
+  const std::string forms = data("optimizer_forms_0.16.1");
+  const std::string out = directory.path() + "/out";
+  const auto result = run_program(
+      {"reshard", "--json", forms + "/dp_reshardable", out, "--optimizer", "fully_reshardable"});
+  ASSERT_EQ(result.exit_code, 0) << result.all();
+  const Json change = Json::parse(result.out)["optimizer"];
+  EXPECT_EQ(change["from"], "dp_reshardable");
+  EXPECT_EQ(change["tensors"], 36);
+  EXPECT_EQ(change["without_state"], Json::array());
+  EXPECT_EQ(run_program({"verify", "-q", out}).exit_code, 0);
+  const auto same = run_program({"diff", forms + "/fully_reshardable", out});
+  EXPECT_EQ(same.exit_code, 0) << same.all();
+  // Chunks are those of the weights, so the layout that saved reads nothing else.
+  EXPECT_EQ(plan(out, "tp=2,dp=2")["amplification"], 1.0);
+}
+
+TEST(ReshardOptimizer, goes_with_another_layout) {
+  contracts::TemporaryDirectory directory;
+  const std::string forms = data("optimizer_forms_0.16.1");
+  const std::string out = directory.path() + "/out";
+  const auto result =
+      run_program({"reshard", forms + "/fully_sharded_model_space", out, "--optimizer",
+                   "fully_reshardable", "--for-layout", "tp=4"});
+  ASSERT_EQ(result.exit_code, 0) << result.all();
+  EXPECT_THAT(result.out, HasSubstr("was fully_sharded_model_space and is fully_reshardable"));
+  EXPECT_EQ(plan(out, "tp=4")["amplification"], 1.0);
+  const auto tensors =
+      run_program({"diff", forms + "/fully_reshardable", out, "--keys", "layers|embedding"});
+  EXPECT_EQ(tensors.exit_code, 0) << tensors.all();
+}
+
+TEST(ReshardOptimizer, what_cannot_be_is_refused_and_nothing_is_written) {
+  struct Row {
+    std::vector<std::string> words;
+    const char* says;
+  };
+  contracts::TemporaryDirectory directory;
+  const std::string out = directory.path() + "/out";
+  const std::string forms = data("optimizer_forms_0.16.1");
+  for (const auto& row : std::vector<Row>{
+           {{forms + "/fully_reshardable", "dp_reshardable"}, "dp_reshardable can't be written"},
+           {{forms + "/fully_reshardable", "fsdp_dtensor"}, "checkpoint_inspector.py"},
+           {{forms + "/fully_reshardable", "full"}, "there is no form 'full'"},
+           {{data("mcore_0.16.1_buckets"), "fully_reshardable"}, "no weight of this rank"},
+           {{data(kSaved), "fully_reshardable"}, "no state of Megatron-Core's distributed"},
+           {{data("torch_2.15.0/plain"), "fully_reshardable"}, "no common state"}}) {
+    const auto result =
+        run_program({"reshard", row.words[0], out, "--optimizer", row.words[1]});
+    EXPECT_EQ(result.exit_code, 2) << row.says << result.all();
+    EXPECT_THAT(result.err, HasSubstr(row.says));
+    EXPECT_FALSE(std::filesystem::exists(out)) << row.says;
+  }
 }
 
 TEST(ReshardForLayout, writers_can_be_fewer_than_ranks) {

@@ -138,6 +138,12 @@ TEST(LayoutBoxes, rows_that_do_not_divide_are_refused) {
   EXPECT_THAT(error->what(), testing::HasSubstr("6 columns over 4 ranks"));
 }
 
+TEST(LayoutBoxes, a_claim_of_endless_layers_is_refused) {
+  const Catalog catalog = catalog_of({stored("decoder.layers.mlp.router.weight", {1LL << 40, 8})});
+  EXPECT_EQ(contracts::code_of([&] { LayoutBoxes(catalog, parts(1, 1), kMegatron).of(0, {}); }),
+            Code::kLimit);
+}
+
 TEST(LayoutReads, whole_chunks_are_read_once_for_each_box) {
   // Two chunks of 12 rows; a rank asks for 6 rows of each half.
   const Catalog catalog = catalog_of(
@@ -153,7 +159,7 @@ TEST(LayoutReads, whole_chunks_are_read_once_for_each_box) {
   EXPECT_EQ(reads[0].read, 2 * rows + fc2);
   EXPECT_EQ(reads[0].chunks, 3U);
   EXPECT_EQ(reads[0].peak(), reads[0].held + rows);
-  EXPECT_EQ(reads[0].of_file[0], 2 * rows + fc2 + 3000) << "whole items, with their frames";
+  EXPECT_EQ(reads[0].of_file.at(0), 2 * rows + fc2 + 3000) << "whole items, with their frames";
   const std::vector<std::uint64_t> ranks = {1, 1};
   EXPECT_DOUBLE_EQ(read_amplification(reads, ranks), 2);
 }
