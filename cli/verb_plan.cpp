@@ -57,9 +57,9 @@ class PlanVerb final : public Verb {
            "\n"
            "The bytes of a load are those of the tensors that a rank asks for. With --ckpt and\n"
            "--layout, the names of tensors say what that is, in a job of Megatron-Core or of\n"
-           "FSDP2; notes name those of which they don't. torch reads a chunk as a whole, so the\n"
-           "peak is what a rank holds and the largest chunk that it reads. What a framework\n"
-           "allocates beside that is not counted, and neither are objects.\n";
+           "FSDP2; notes name those of which they don't. torch reads a chunk as a whole and keeps\n"
+           "it until it has read the next, so the peak is what a rank holds and its two largest\n"
+           "reads. What a framework allocates beside that is not counted, and neither are objects.\n";
   }
   void declare(Options& options) override {
     options

@@ -70,13 +70,13 @@ void LayoutLoad::print(const Console& console) const {
 void LayoutLoad::print_memory(const Console& console) const {
   Table table({{"ranks"},
                {"holds", Align::kRight},
-               {"largest chunk read", Align::kRight},
+               {"two largest reads", Align::kRight},
                {"peak", Align::kRight}});
   for (std::size_t p = 0; p < reads_.size(); ++p) {
     if (!wants(layout_.places[p])) continue;
     const PlaceReads& reads = reads_[p];
     table.add({ranks_text(layout_.places[p].ranks), human_bytes(reads.held),
-               human_bytes(reads.largest), human_bytes(reads.peak())});
+               human_bytes(reads.largest + reads.second), human_bytes(reads.peak())});
   }
   console.out << '\n';
   table.print(console);
@@ -116,7 +116,7 @@ void LayoutLoad::add_to(Json& document) const {
     ranks.push_back({{"ranks", layout_.places[p].ranks},
                      {"held", reads.held},
                      {"read", reads.read},
-                     {"largest_chunk", reads.largest},
+                     {"two_largest_reads", reads.largest + reads.second},
                      {"peak", reads.peak()},
                      {"reads", reads.chunks},
                      {"files", files}});

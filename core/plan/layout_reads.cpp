@@ -34,6 +34,7 @@ void add_box(const StoredTensor& tensor, const ChunkIndex& index, const Box& box
     const StoredChunk& chunk = tensor.chunks[at];
     const std::uint64_t bytes = static_cast<std::uint64_t>(chunk.box.elements()) * width;
     reads.read += bytes;
+    reads.second = std::max(reads.second, std::min(reads.largest, bytes));
     reads.largest = std::max(reads.largest, bytes);
     reads.of_file[chunk.file] += chunk.range.size;
   }

@@ -21,11 +21,13 @@ struct PlaceReads {
   std::uint64_t held = 0;     ///< bytes of the elements that a rank asks for
   std::uint64_t read = 0;     ///< bytes of the elements of all chunks that it reads
   std::uint64_t largest = 0;  ///< the largest of these chunks
+  std::uint64_t second = 0;   ///< the next largest read, perhaps of the same chunk
   std::uint64_t chunks = 0;   ///< number of reads
   std::map<FileIndex, std::uint64_t> of_file;  ///< bytes that it reads of each file; whole items
 
-  /// Most memory for tensors at one time: what it asks for, and a chunk from which it takes some.
-  std::uint64_t peak() const { return held + largest; }
+  /// Most memory for tensors at one time: what it asks for, and two chunks, as torch keeps the one
+  /// that it copied from until it has read the next.
+  std::uint64_t peak() const { return held + largest + second; }
 };
 
 /// Returns the reads of each place. Throws COVERAGE_GAP or CHUNK_OVERLAP with the key if the chunks

@@ -41,7 +41,7 @@ TEST(PlanLayout, ranks_of_the_layout_that_saved_read_their_own_chunks) {
   for (const Json& rank : json["ranks"]) {
     EXPECT_EQ(rank["read"], rank["held"]);
     EXPECT_EQ(rank["peak"], rank["held"].get<std::uint64_t>() +
-                                rank["largest_chunk"].get<std::uint64_t>());
+                                rank["two_largest_reads"].get<std::uint64_t>());
     held += rank["held"].get<std::uint64_t>();
   }
   // 1,456 weights of 2 bytes, with two moments of 4. Both ranks of tensor parallelism hold the

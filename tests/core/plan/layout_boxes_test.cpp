@@ -158,7 +158,7 @@ TEST(LayoutReads, whole_chunks_are_read_once_for_each_box) {
   EXPECT_EQ(reads[0].held, rows + fc2 / 2);
   EXPECT_EQ(reads[0].read, 2 * rows + fc2);
   EXPECT_EQ(reads[0].chunks, 3U);
-  EXPECT_EQ(reads[0].peak(), reads[0].held + rows);
+  EXPECT_EQ(reads[0].peak(), reads[0].held + 2 * rows) << "fc1's two chunks, of 12 rows each";
   EXPECT_EQ(reads[0].of_file.at(0), 2 * rows + fc2 + 3000) << "whole items, with their frames";
   const std::vector<std::uint64_t> ranks = {1, 1};
   EXPECT_DOUBLE_EQ(read_amplification(reads, ranks), 2);
