@@ -41,8 +41,9 @@ def all_cases():
     import writes
     found = [*reads.cases(), *writes.cases(), *reruns.cases(), *older.cases(), *flips.cases(), *changes.cases(), *exports.cases()]
     if writes.has_mcore():
+        import forms
         import mimo
-        return [*found, *reads.mcore_cases(), *mimo.cases()]
+        return [*found, *reads.mcore_cases(), *mimo.cases(), *forms.cases()]
 
     def without_mcore(reprise, folder):
         raise Skipped("not run: megatron-core is not installed")
