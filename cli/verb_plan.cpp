@@ -51,7 +51,8 @@ class PlanVerb final : public Verb {
            "dimension 0\n"
            "                                              cut over 64 ranks\n"
            "  reprise plan --ckpt runs/llm --layout tp=8,pp=4,dp=8 --memory --host-memory 2TB\n"
-           "                                              the memory of each rank, and how many fit\n"
+           "                                              the memory of each rank, and how many "
+           "fit\n"
            "  reprise plan --ckpt runs/llm --layout tp=8,pp=4 --files --rank 5\n"
            "                                              the files that rank 5 reads\n"
            "\n"
@@ -59,7 +60,8 @@ class PlanVerb final : public Verb {
            "--layout, the names of tensors say what that is, in a job of Megatron-Core or of\n"
            "FSDP2; notes name those of which they don't. torch reads a chunk as a whole and keeps\n"
            "it until it has read the next, so the peak is what a rank holds and its two largest\n"
-           "reads. What a framework allocates beside that is not counted, and neither are objects.\n";
+           "reads. What a framework allocates beside that is not counted, and neither are "
+           "objects.\n";
   }
   void declare(Options& options) override {
     options
@@ -101,11 +103,11 @@ class PlanVerb final : public Verb {
                   "give either --model with --layout, or --ckpt with --layout or --ranks");
     }
     if (!checkpoint_.empty() && !to_.empty()) {
-      throw Error(Code::kUsage, "--to belongs to --model; with --ckpt, --layout is the one that loads");
+      throw Error(Code::kUsage,
+                  "--to belongs to --model; with --ckpt, --layout is the one that loads");
     }
     if (!checkpoint_.empty() && layout_.empty() == (ranks_ == 0)) {
-      throw Error(Code::kUsage,
-                  "--ckpt needs either --layout, or --ranks, which cuts dimension 0");
+      throw Error(Code::kUsage, "--ckpt needs either --layout, or --ranks, which cuts dimension 0");
     }
     if (!model_.empty() && ranks_ != 0) {
       throw Error(Code::kUsage,

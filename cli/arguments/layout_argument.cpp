@@ -57,13 +57,13 @@ std::vector<std::string> LayoutOfCheckpoint::notes() const {
   std::vector<std::string> notes;
   if (const auto keys = boxes->untold(); !keys.empty()) {
     notes.push_back("nothing says whether tensor parallelism cuts " +
-                    counted(keys.size(), "tensor") + ", taken as whole on each rank: " +
-                    keys_text(keys));
+                    counted(keys.size(), "tensor") +
+                    ", taken as whole on each rank: " + keys_text(keys));
   }
   if (const auto keys = boxes->flattened(); !keys.empty()) {
-    notes.push_back("replicas share " + counted(keys.size(), "flattened tensor") +
-                    " in ranges that only the job knows, taken as whole on each: " +
-                    keys_text(keys));
+    notes.push_back(
+        "replicas share " + counted(keys.size(), "flattened tensor") +
+        " in ranges that only the job knows, taken as whole on each: " + keys_text(keys));
   }
   if (const auto keys = boxes->unfit(); !keys.empty()) {
     notes.push_back(counted(keys.size(), "tensor") +
@@ -108,8 +108,7 @@ LayoutOfCheckpoint layout_of_checkpoint(const std::string& text, Checkpoint& che
                                   with_commas(kWishesMax) + " that can be planned");
   }
   for (auto& [place, at] : ranks) found.places.push_back({place, std::move(at)});
-  std::ranges::sort(found.places, {},
-                    [](const RanksAtPlace& at) { return at.ranks.front(); });
+  std::ranges::sort(found.places, {}, [](const RanksAtPlace& at) { return at.ranks.front(); });
   return found;
 }
 

@@ -151,8 +151,8 @@ class ExportVerb : public Verb {
       // Other texts may speak of names, which rules change.
       if (map_.empty() || name == "format") texts[name] = text;
     }
-    return std::make_unique<SafetensorsForm>(shard_.empty() ? kShardBytesMax : size_argument("--max-shard", shard_),
-                                             std::move(texts));
+    return std::make_unique<SafetensorsForm>(
+        shard_.empty() ? kShardBytesMax : size_argument("--max-shard", shard_), std::move(texts));
   }
   /// Says whether OUT may have a config.json.
   virtual WithConfig has_config() const {

@@ -36,10 +36,12 @@ class ReshardVerb final : public Verb {
            "  reprise reshard --split 'linear_proj.weight=1:4' --split '.=0:4' ckpt out\n"
            "  reprise reshard --writers 1 ckpt out             the same chunks, in one file\n"
            "  reprise reshard --for-layout tp=8,pp=4,dp=8 ckpt out\n"
-           "                                 the chunks that this layout reads; 'reprise plan --ckpt\n"
+           "                                 the chunks that this layout reads; 'reprise plan "
+           "--ckpt\n"
            "                                 ckpt --layout ...' says beforehand what it reads now\n"
            "  reprise reshard --optimizer fully_reshardable ckpt out\n"
-           "                                 the state of Megatron's distributed optimizer as a job of\n"
+           "                                 the state of Megatron's distributed optimizer as a "
+           "job of\n"
            "                                 any layout loads it\n";
   }
   void declare(Options& options) override {
@@ -103,7 +105,7 @@ class ReshardVerb final : public Verb {
     if (fitted) {
       const Checkpoint written = Checkpoint::open(*to.store, to.path);
       told.fit = {sim::to_string(fitted->layout), before, amplification(written.catalog(), *fitted),
-             fitted->notes()};
+                  fitted->notes()};
     }
     if (json_) {
       console.out << reshard_json(source_, target_, report, told);
@@ -155,8 +157,8 @@ class ReshardVerb final : public Verb {
     std::string words =
         change.from == change.to
             ? fmt::format("the state of the optimizer is {}, as it was\n", change.to)
-            : fmt::format("the state of the optimizer was {} and is {}: {}\n", change.from, change.to,
-                          counted(change.tensors, "tensor"));
+            : fmt::format("the state of the optimizer was {} and is {}: {}\n", change.from,
+                          change.to, counted(change.tensors, "tensor"));
     if (!change.without_state.empty()) {
       words += fmt::format("note: the optimizer has no state of {}: {}\n",
                            counted(change.without_state.size(), "tensor"),
@@ -190,13 +192,13 @@ class ReshardVerb final : public Verb {
   /// Returns how many bytes torch reads for each that the ranks of the layout ask for.
   static double amplification(const Catalog& catalog, const LayoutOfCheckpoint& fitted) {
     const LayoutBoxes boxes(catalog, fitted.parts, fitted.saved_by);
-    return read_amplification(layout_reads(catalog, boxes, fitted.places_alone()),
-                              fitted.counts());
+    return read_amplification(layout_reads(catalog, boxes, fitted.places_alone()), fitted.counts());
   }
 
   static std::string words_on(const LayoutFit& fit) {
     std::string words = fmt::format(
-        "under {}, torch reads {:.2f} times the bytes that its ranks ask for; it was {:.2f} times\n",
+        "under {}, torch reads {:.2f} times the bytes that its ranks ask for; it was {:.2f} "
+        "times\n",
         fit.layout, fit.after, fit.before);
     for (const std::string& note : fit.notes) words += "note: " + note + "\n";
     return words;

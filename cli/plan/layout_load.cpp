@@ -22,10 +22,10 @@ LayoutLoad::LayoutLoad(Checkpoint& checkpoint, const std::string& layout, const 
   const std::uint64_t start = clock.now_ns();
   layout_ = layout_of_checkpoint(layout, checkpoint);
   if (view_.rank && *view_.rank >= layout_.layout.world_size()) {
-    throw Error(Code::kUsage, "there is no rank " + std::to_string(*view_.rank) + ": the layout " +
-                                  sim::to_string(layout_.layout) + " has " +
-                                  counted(static_cast<std::uint64_t>(layout_.layout.world_size()),
-                                          "rank"));
+    throw Error(Code::kUsage,
+                "there is no rank " + std::to_string(*view_.rank) + ": the layout " +
+                    sim::to_string(layout_.layout) + " has " +
+                    counted(static_cast<std::uint64_t>(layout_.layout.world_size()), "rank"));
   }
   reads_ = layout_reads(catalog_, *layout_.boxes, layout_.places_alone());
   seconds_ = static_cast<double>(clock.now_ns() - start) * 1e-9;

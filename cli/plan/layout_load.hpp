@@ -18,8 +18,8 @@ namespace reprise::cli {
 struct LayoutView {
   bool memory = false;
   bool files = false;
-  std::optional<std::int64_t> rank;       ///< this rank alone
-  std::uint64_t host_memory = 0;          ///< bytes, in which readers are to fit; 0 if not asked
+  std::optional<std::int64_t> rank;  ///< this rank alone
+  std::uint64_t host_memory = 0;     ///< bytes, in which readers are to fit; 0 if not asked
 };
 
 class LayoutLoad {

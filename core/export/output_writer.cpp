@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/geometry/convert.hpp"
 #include "core/format/zip/crc32.hpp"
+#include "core/geometry/convert.hpp"
 
 namespace reprise {
 namespace {

@@ -21,7 +21,8 @@ std::optional<std::int64_t> take_number(std::string& part) {
   for (const std::string_view name : {"weight"sv, "bias"sv}) {
     if (!part.starts_with(name)) continue;
     const std::size_t end = std::min(part.find('_'), part.size());
-    const auto number = number_of_part(std::string_view(part).substr(name.size(), end - name.size()));
+    const auto number =
+        number_of_part(std::string_view(part).substr(name.size(), end - name.size()));
     if (number) part.replace(name.size(), end - name.size(), "*");
     return number;
   }

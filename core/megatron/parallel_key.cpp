@@ -107,8 +107,8 @@ ParallelKey parse_parallel_key(std::string_view key) {
   const Parts parts = parts_of_key(key);
   ParallelKey parsed;
   parsed.cut = cut_of(parts);
-  parsed.maybe_gated = has(parts, "linear_fc1") && !parts.back().ends_with("_w") &&
-                       !parts.back().ends_with("_v");
+  parsed.maybe_gated =
+      has(parts, "linear_fc1") && !parts.back().ends_with("_w") && !parts.back().ends_with("_v");
   take_layer(parts, parsed);
   if (has_one_of(parts, kOutputs)) {
     parsed.stage = Stage::kLast;

@@ -48,18 +48,19 @@ struct SavedBy {
   /// True for Megatron-Core, whose ranks ask for whole layers and experts, one by one, and of whose
   /// weights replicas have copies. Otherwise dimension 0 is cut over the shards, as FSDP2 does.
   bool megatron = false;
-  std::int32_t tp = 1;  ///< tensor parallelism of the job that saved; its chunks may show what it cut
+  std::int32_t tp =
+      1;  ///< tensor parallelism of the job that saved; its chunks may show what it cut
 };
 
 class LayoutBoxes {
  public:
   /// The catalog must outlive the object. Throws LAYOUT_MISMATCH if a tensor can't be cut so: the
-  /// rows or columns of a layer, or a mixture's experts, do not divide. Throws LIMIT for a tensor of
-  /// more layers or experts than any model has.
+  /// rows or columns of a layer, or a mixture's experts, do not divide. Throws LIMIT for a tensor
+  /// of more layers or experts than any model has.
   LayoutBoxes(const Catalog& catalog, LayoutParts parts, const SavedBy& saved_by);
 
-  /// Returns the boxes of a tensor, by its index in the catalog, that a rank at this place asks for.
-  /// They do not overlap, and none is empty.
+  /// Returns the boxes of a tensor, by its index in the catalog, that a rank at this place asks
+  /// for. They do not overlap, and none is empty.
   std::vector<Box> of(std::uint32_t tensor, const LayoutPlace& place) const;
 
   /// Returns the place with 0 for coordinates on which nothing here depends: those of experts if
@@ -100,10 +101,10 @@ class LayoutBoxes {
   const Catalog& catalog_;
   LayoutParts parts_;
   SavedBy saved_by_;
-  std::int64_t layers_ = 0;   ///< of which keys have the numbers
-  std::int64_t groups_ = 0;   ///< of buckets
+  std::int64_t layers_ = 0;  ///< of which keys have the numbers
+  std::int64_t groups_ = 0;  ///< of buckets
   bool experts_ = false;
-  bool tied_ = false;         ///< true if the embedding is the output, too
+  bool tied_ = false;  ///< true if the embedding is the output, too
   std::vector<TensorCut> cuts_;
 };
 

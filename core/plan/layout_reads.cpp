@@ -55,8 +55,7 @@ std::vector<PlaceReads> layout_reads(const Catalog& catalog, const LayoutBoxes& 
   return reads;
 }
 
-double read_amplification(std::span<const PlaceReads> reads,
-                          std::span<const std::uint64_t> ranks) {
+double read_amplification(std::span<const PlaceReads> reads, std::span<const std::uint64_t> ranks) {
   double held = 0;
   double read = 0;
   for (std::size_t p = 0; p < reads.size(); ++p) {

@@ -37,7 +37,6 @@ std::vector<PlaceReads> layout_reads(const Catalog& catalog, const LayoutBoxes& 
 
 /// Returns `read` of all places by `held` of all places: 1 if nothing is read that is not wanted, 0
 /// if nothing is read. `ranks` has the number of ranks at each place.
-double read_amplification(std::span<const PlaceReads> reads,
-                          std::span<const std::uint64_t> ranks);
+double read_amplification(std::span<const PlaceReads> reads, std::span<const std::uint64_t> ranks);
 
 }  // namespace reprise

@@ -118,7 +118,8 @@ class Mapper {
     std::map<std::pair<std::string, std::int64_t>, std::vector<std::uint32_t>> ranks;
     for (std::uint32_t t = 0; t < tensors.size(); ++t) {
       const auto key = parse_bucket_key(tensors[t].key);
-      if (key && key->slot == kMaster) ranks[{key->of_group.prefix, key->of_group.group}].push_back(t);
+      if (key && key->slot == kMaster)
+        ranks[{key->of_group.prefix, key->of_group.group}].push_back(t);
     }
     for (const auto& [rank, buckets] : ranks) map_rank(rank.first, rank.second, buckets);
     return std::move(found_);
@@ -211,8 +212,8 @@ class Mapper {
       }
       Candidate& chosen = *one_of(fits, bucket, at);
       chosen.taken = true;
-      found_.push_back({chosen.weight, chosen.boxes, parse_bucket_key(tensor.key)->bucket, prefix,
-                        at});
+      found_.push_back(
+          {chosen.weight, chosen.boxes, parse_bucket_key(tensor.key)->bucket, prefix, at});
       at += chosen.elements;
       if (at < length) at = (at + kParameterUnit - 1) / kParameterUnit * kParameterUnit;
     }
@@ -241,16 +242,17 @@ class Mapper {
 
   [[noreturn]] void refuse(std::uint32_t bucket, const std::string& why) const {
     throw Error(Code::kUnsupported,
-                why + "; save once from the job with "
-                      "--dist-ckpt-optim-fully-reshardable instead",
+                why +
+                    "; save once from the job with "
+                    "--dist-ckpt-optim-fully-reshardable instead",
                 {.key = checkpoint_.catalog().tensors[bucket].key});
   }
 
   /// True if the bucket has the candidate's parameter at `begin`, all elements of it.
   bool is_at(const Candidate& one, std::uint32_t bucket, std::int64_t begin) {
-    const Box head = boxes_of_range(one.boxes.front(), 0,
-                                    std::min(one.boxes.front().elements(), kHeadElements))
-                         .front();
+    const Box head =
+        boxes_of_range(one.boxes.front(), 0, std::min(one.boxes.front().elements(), kHeadElements))
+            .front();
     if (!is_block_at(one.weight, head, bucket, begin)) return false;
     bool same = true;
     std::int64_t at = begin;

@@ -1,9 +1,9 @@
 #pragma once
 // Finds out which parameter lies where in the buckets of Megatron's distributed optimizer
-// (dp_reshardable). A checkpoint does not say it: a bucket is a flat tensor, and its chunks have the
-// lengths of parameters, but no names. But the bucket of the slot `param` holds the parameters in
-// float32 of which the weights in the same checkpoint are the rounded ones. So a parameter is the
-// weight that has its bits, all of them.
+// (dp_reshardable). A checkpoint does not say it: a bucket is a flat tensor, and its chunks have
+// the lengths of parameters, but no names. But the bucket of the slot `param` holds the parameters
+// in float32 of which the weights in the same checkpoint are the rounded ones. So a parameter is
+// the weight that has its bits, all of them.
 //
 //   bucket     [ linear_fc2 .... | pad | linear_fc1 ......... | pad | norm | ... ]
 //              each parameter of one rank, in the reverse order of the model, from a multiple of 64
@@ -23,13 +23,13 @@ namespace reprise {
 /// The parts of a key that a distributed optimizer has for one group of replicas, such as
 /// "chained_0.optimizer.distributed.dp_group_idx_1.per_bucket_numel".
 struct GroupKey {
-  std::string prefix;             ///< "" or "chained_0."
-  std::int64_t chain = 0;         ///< the number in the prefix
-  std::int64_t group = 0;         ///< dp_group_idx
-  std::string name;               ///< what follows
+  std::string prefix;      ///< "" or "chained_0."
+  std::int64_t chain = 0;  ///< the number in the prefix
+  std::int64_t group = 0;  ///< dp_group_idx
+  std::string name;        ///< what follows
 };
-/// Returns nothing if the key is no such key. Throws UNSUPPORTED for another prefix, such as that of
-/// a module.
+/// Returns nothing if the key is no such key. Throws UNSUPPORTED for another prefix, such as that
+/// of a module.
 std::optional<GroupKey> parse_group_key(std::string_view key);
 
 /// The parts of a bucket's key, such as
@@ -47,9 +47,9 @@ struct BucketParameter {
   /// The parts of the weight, in the order in which they lie in the parameter: one, or the two
   /// halves of a gated layer.
   std::vector<Box> boxes;
-  std::string bucket;        ///< BucketKey::bucket
-  std::string prefix;        ///< BucketKey::prefix
-  std::int64_t begin = 0;    ///< first element in the bucket
+  std::string bucket;      ///< BucketKey::bucket
+  std::string prefix;      ///< BucketKey::prefix
+  std::int64_t begin = 0;  ///< first element in the bucket
 
   std::int64_t elements() const;
 };

@@ -97,8 +97,7 @@ class FromBuckets {
     const StoredTensor& weight = checkpoint_.catalog().tensors[one.weight];
     const StoredTensor& source = checkpoint_.catalog().tensors[bucket];
     const std::string prefix = prefixed_ ? one.prefix : "";
-    const std::string key =
-        prefix + "optimizer.state." + slot + "." + std::string(name_of(weight));
+    const std::string key = prefix + "optimizer.state." + slot + "." + std::string(name_of(weight));
     StoredTensor& made = made_[key];
     if (made.key.empty()) {
       made.key = key;
@@ -213,20 +212,19 @@ void take_group_objects(Checkpoint& checkpoint, OptimizerView& view) {
     if (!key || key->group != 0 || key->name.starts_with("per_bucket_numel")) continue;
     BytesItem item = read_bytes_item(checkpoint.object_bytes(object), {.key = object.key});
     if (!item.value) {
-      throw Error(Code::kUnsupported,
-                  "the object can't be written anew, as it is not interpreted: " +
-                      item.opaque_because,
-                  {.key = object.key});
+      throw Error(
+          Code::kUnsupported,
+          "the object can't be written anew, as it is not interpreted: " + item.opaque_because,
+          {.key = object.key});
     }
     auto* list = item.value->as<List>();
-    Value value = list != nullptr && list->size() == 1 ? std::move(list->front())
-                                                       : std::move(*item.value);
+    Value value =
+        list != nullptr && list->size() == 1 ? std::move(list->front()) : std::move(*item.value);
     const auto place = static_cast<std::size_t>(key->chain);
     if (place < optimizers.size()) (*optimizers[place])[key->name] = std::move(value);
   }
-  std::erase_if(view.metadata.catalog.objects, [](const StoredObject& object) {
-    return group_of(object).has_value();
-  });
+  std::erase_if(view.metadata.catalog.objects,
+                [](const StoredObject& object) { return group_of(object).has_value(); });
 }
 
 void take_buckets(Checkpoint& checkpoint, const SavingLayout& layout, Device& device,
@@ -330,8 +328,7 @@ void require_writable_form(const std::string& form) {
                 "of its own modules, which no checkpoint of another kind has. Megatron-LM's "
                 "tools/checkpoint/checkpoint_inspector.py has convert-torch-dist-to-fsdp-dtensor");
   }
-  throw Error(Code::kUsage, "there is no form '" + form +
-                                "'; --optimizer takes fully_reshardable");
+  throw Error(Code::kUsage, "there is no form '" + form + "'; --optimizer takes fully_reshardable");
 }
 
 BoxRule boxes_of_weights(const Catalog& catalog, std::int32_t writers) {

@@ -1,6 +1,6 @@
 #pragma once
-// Shows a checkpoint of Megatron-Core as if its distributed optimizer had saved its state in another
-// form, so that reshard() writes that. The elements are those of the source, bit for bit.
+// Shows a checkpoint of Megatron-Core as if its distributed optimizer had saved its state in
+// another form, so that reshard() writes that. The elements are those of the source, bit for bit.
 //
 //   dp_reshardable             optimizer.distributed.dp_group_idx_0.gbuf_idx_0....exp_avg   buckets
 //   fully_sharded_model_space  optimizer.state.exp_avg.<weight>    flattened ranges of parameters
@@ -35,9 +35,9 @@ struct SavingLayout {
 };
 
 struct OptimizerView {
-  Metadata metadata;  ///< for Checkpoint::with()
-  Value common;       ///< the common state that goes with it
-  std::string from;   ///< the form in the checkpoint
+  Metadata metadata;             ///< for Checkpoint::with()
+  Value common;                  ///< the common state that goes with it
+  std::string from;              ///< the form in the checkpoint
   std::uint64_t parameters = 0;  ///< tensors of parameters and of their moments
   /// Keys of weights for which the checkpoint has no state in any bucket, such as frozen ones.
   std::vector<std::string> without_state;

@@ -112,9 +112,9 @@ class Resharder {
     source_.require_common_if_megatron();
     require_readable_manifest(source_);
     require_readable_backend();
-    const auto shares =
-        options_.boxes_for ? plan_boxes(old, options_.boxes_for(old), options_.writers)
-                           : plan_reshard(old, options_.rule, options_.writers, seams_);
+    const auto shares = options_.boxes_for
+                            ? plan_boxes(old, options_.boxes_for(old), options_.writers)
+                            : plan_reshard(old, options_.rule, options_.writers, seams_);
     for (const auto& share : shares) progress_.expect(share.bytes);
     beside_ = beside_payload(opened_);
     own_common_ = has_own_common_file(source_);

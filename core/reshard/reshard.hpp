@@ -38,8 +38,8 @@ struct OwnedBox {
   std::int32_t writer = 0;
 };
 
-/// Returns the boxes of a tensor, given its index in the catalog, and their writers, in the order in
-/// which they are written; nothing if the tensor keeps its boxes.
+/// Returns the boxes of a tensor, given its index in the catalog, and their writers, in the order
+/// in which they are written; nothing if the tensor keeps its boxes.
 using BoxRule = std::function<std::vector<OwnedBox>(std::uint32_t tensor)>;
 /// Makes such a rule for a catalog, which outlives the rule.
 using BoxRuleFor = std::function<BoxRule(const Catalog& catalog)>;
@@ -64,7 +64,7 @@ std::vector<WriterShare> plan_reshard(const Catalog& catalog, const CutRule& rul
 
 /// The same if `rule` says the boxes and the writers of parts.
 std::vector<WriterShare> plan_boxes(const Catalog& catalog, const BoxRule& rule,
-                                      std::int32_t writers);
+                                    std::int32_t writers);
 
 struct ReshardOptions {
   CutRule rule;

@@ -114,7 +114,7 @@ std::vector<WriterShare> plan_reshard(const Catalog& catalog, const CutRule& rul
 }
 
 std::vector<WriterShare> plan_boxes(const Catalog& catalog, const BoxRule& rule,
-                                      std::int32_t writers) {
+                                    std::int32_t writers) {
   return plan_with(catalog, writers, [&](Shares& shares, std::uint32_t t) {
     auto boxes = rule(t);
     if (boxes.empty()) {

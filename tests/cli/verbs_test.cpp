@@ -14,10 +14,10 @@
 #include <string>
 #include <vector>
 
-#include "tests/program/damage.hpp"
-#include "tests/program/run_program.hpp"
 #include "tests/contracts/not_root.hpp"
 #include "tests/contracts/temporary_directory.hpp"
+#include "tests/program/damage.hpp"
+#include "tests/program/run_program.hpp"
 
 namespace reprise::test {
 namespace {

@@ -1,5 +1,5 @@
-// Tests `plan --ckpt --layout`, which says what each rank of a layout holds and reads, and the options
-// of `reshard` that follow from it: --for-layout and --optimizer.
+// Tests `plan --ckpt --layout`, which says what each rank of a layout holds and reads, and the
+// options of `reshard` that follow from it: --for-layout and --optimizer.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -40,8 +40,8 @@ TEST(PlanLayout, ranks_of_the_layout_that_saved_read_their_own_chunks) {
   std::uint64_t held = 0;
   for (const Json& rank : json["ranks"]) {
     EXPECT_EQ(rank["read"], rank["held"]);
-    EXPECT_EQ(rank["peak"], rank["held"].get<std::uint64_t>() +
-                                rank["two_largest_reads"].get<std::uint64_t>());
+    EXPECT_EQ(rank["peak"],
+              rank["held"].get<std::uint64_t>() + rank["two_largest_reads"].get<std::uint64_t>());
     held += rank["held"].get<std::uint64_t>();
   }
   // 1,456 weights of 2 bytes, with two moments of 4. Both ranks of tensor parallelism hold the
@@ -59,8 +59,8 @@ TEST(PlanLayout, fewer_ranks_hold_more_and_more_ranks_read_too_much) {
 }
 
 TEST(PlanLayout, the_files_of_one_rank) {
-  const auto table =
-      run_program({"plan", "--ckpt", data(kSaved), "--layout", "tp=2,pp=2", "--files", "--rank", "3"});
+  const auto table = run_program(
+      {"plan", "--ckpt", data(kSaved), "--layout", "tp=2,pp=2", "--files", "--rank", "3"});
   EXPECT_EQ(table.exit_code, 0) << table.all();
   EXPECT_THAT(table.out, HasSubstr("__3_0.distcp"));
   EXPECT_THAT(table.out, Not(HasSubstr("__0_0.distcp")));
@@ -77,8 +77,7 @@ TEST(PlanLayout, replicas_are_one_row_and_readers_are_counted) {
   EXPECT_THAT(table.out, HasSubstr("0, 2"));
   EXPECT_THAT(table.out, HasSubstr("time to plan"));
   EXPECT_THAT(table.out, testing::ContainsRegex("[0-9]+ readers fit into 976.56 KiB"));
-  const Json json =
-      plan(data(kSaved), "tp=2,dp=2", {"--memory", "--host-memory", "1MB"});
+  const Json json = plan(data(kSaved), "tp=2,dp=2", {"--memory", "--host-memory", "1MB"});
   EXPECT_EQ(json["ranks"][0]["ranks"], Json::parse("[0, 2]"));
   EXPECT_EQ(json["readers"].get<std::uint64_t>(),
             1000000U / json["ranks"][0]["peak"].get<std::uint64_t>());
@@ -91,8 +90,8 @@ TEST(PlanLayout, rows_of_fsdp_are_cut_over_all_ranks) {
 }
 
 TEST(PlanLayout, buckets_under_another_layout_are_inconclusive) {
-  const auto result = run_program(
-      {"plan", "--ckpt", data("mcore_0.16.1_buckets"), "--layout", "tp=2", "--memory"});
+  const auto result =
+      run_program({"plan", "--ckpt", data("mcore_0.16.1_buckets"), "--layout", "tp=2", "--memory"});
   EXPECT_EQ(result.exit_code, 3) << result.all();
   EXPECT_THAT(result.out, HasSubstr("can be loaded only with the tp and pp of the job that saved"));
 }
@@ -165,9 +164,8 @@ TEST(ReshardOptimizer, goes_with_another_layout) {
   contracts::TemporaryDirectory directory;
   const std::string forms = data("optimizer_forms_0.16.1");
   const std::string out = directory.path() + "/out";
-  const auto result =
-      run_program({"reshard", forms + "/fully_sharded_model_space", out, "--optimizer",
-                   "fully_reshardable", "--for-layout", "tp=4"});
+  const auto result = run_program({"reshard", forms + "/fully_sharded_model_space", out,
+                                   "--optimizer", "fully_reshardable", "--for-layout", "tp=4"});
   ASSERT_EQ(result.exit_code, 0) << result.all();
   EXPECT_THAT(result.out, HasSubstr("was fully_sharded_model_space and is fully_reshardable"));
   EXPECT_EQ(plan(out, "tp=4")["amplification"], 1.0);
@@ -191,8 +189,7 @@ TEST(ReshardOptimizer, what_cannot_be_is_refused_and_nothing_is_written) {
            {{data("mcore_0.16.1_buckets"), "fully_reshardable"}, "no weight of this rank"},
            {{data(kSaved), "fully_reshardable"}, "no state of Megatron-Core's distributed"},
            {{data("torch_2.15.0/plain"), "fully_reshardable"}, "no common state"}}) {
-    const auto result =
-        run_program({"reshard", row.words[0], out, "--optimizer", row.words[1]});
+    const auto result = run_program({"reshard", row.words[0], out, "--optimizer", row.words[1]});
     EXPECT_EQ(result.exit_code, 2) << row.says << result.all();
     EXPECT_THAT(result.err, HasSubstr(row.says));
     EXPECT_FALSE(std::filesystem::exists(out)) << row.says;
@@ -207,8 +204,8 @@ TEST(ReshardForLayout, writers_can_be_fewer_than_ranks) {
   ASSERT_EQ(result.exit_code, 0) << result.all();
   EXPECT_THAT(result.out, HasSubstr("under dp3, torch reads 1.00 times"));
   EXPECT_EQ(run_program({"diff", "-q", data("torch_2.15.0/fsdp2_model"), out}).exit_code, 0);
-  const auto both = run_program({"reshard", data(kSaved), directory.path() + "/x", "--for-layout",
-                                 "tp=2", "--ranks", "2"});
+  const auto both = run_program(
+      {"reshard", data(kSaved), directory.path() + "/x", "--for-layout", "tp=2", "--ranks", "2"});
   EXPECT_EQ(both.exit_code, 2);
   EXPECT_THAT(both.err, HasSubstr("can't be given with --ranks"));
 }

@@ -15,9 +15,9 @@
 #include <string>
 #include <vector>
 
+#include "tests/contracts/temporary_directory.hpp"
 #include "tests/program/damage.hpp"
 #include "tests/program/run_program.hpp"
-#include "tests/contracts/temporary_directory.hpp"
 
 namespace reprise::test {
 namespace {

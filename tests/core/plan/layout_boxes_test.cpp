@@ -146,10 +146,9 @@ TEST(LayoutBoxes, a_claim_of_endless_layers_is_refused) {
 
 TEST(LayoutReads, whole_chunks_are_read_once_for_each_box) {
   // Two chunks of 12 rows; a rank asks for 6 rows of each half.
-  const Catalog catalog = catalog_of(
-      {stored("decoder.layers.0.mlp.linear_fc1.weight", {24, 8},
-              {box({0, 0}, {12, 8}), box({12, 0}, {12, 8})}),
-       stored("decoder.layers.0.mlp.linear_fc2.weight", {8, 12})});
+  const Catalog catalog = catalog_of({stored("decoder.layers.0.mlp.linear_fc1.weight", {24, 8},
+                                             {box({0, 0}, {12, 8}), box({12, 0}, {12, 8})}),
+                                      stored("decoder.layers.0.mlp.linear_fc2.weight", {8, 12})});
   const LayoutBoxes boxes(catalog, parts(2, 1), kMegatron);
   const std::vector<LayoutPlace> places = {{.tp = 0}, {.tp = 1}};
   const auto reads = layout_reads(catalog, boxes, places);
@@ -169,8 +168,7 @@ TEST(LayoutReads, a_gap_is_an_error) {
       catalog_of({stored("decoder.layers.0.mlp.router.weight", {4, 8}, {box({0, 0}, {2, 8})})});
   const LayoutBoxes boxes(catalog, parts(1, 1), kMegatron);
   const std::vector<LayoutPlace> places = {{}};
-  EXPECT_EQ(contracts::code_of([&] { layout_reads(catalog, boxes, places); }),
-            Code::kCoverageGap);
+  EXPECT_EQ(contracts::code_of([&] { layout_reads(catalog, boxes, places); }), Code::kCoverageGap);
 }
 
 }  // namespace

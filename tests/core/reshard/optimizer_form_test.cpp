@@ -124,8 +124,7 @@ TEST_F(OptimizerForm, other_sources_are_refused) {
            {"mcore_0.16.1_buckets", "no weight of this rank has the bits"},
            {"mcore_0.16.1_mimo_prefixed", ""}}) {
     Checkpoint source = Checkpoint::open(test::data_store(), row.fixture);
-    const auto error =
-        contracts::error_of([&] { as_fully_reshardable(source, tp2(), device_); });
+    const auto error = contracts::error_of([&] { as_fully_reshardable(source, tp2(), device_); });
     ASSERT_TRUE(error) << row.fixture;
     EXPECT_EQ(error->code(), Code::kUnsupported) << row.fixture;
     EXPECT_THAT(error->what(), HasSubstr(row.says)) << row.fixture;
@@ -151,7 +150,8 @@ TEST(BucketKey, parts) {
     EXPECT_FALSE(parse_group_key(group + number)) << number;
   }
   EXPECT_FALSE(parse_bucket_key(group + "0.per_bucket_numel"));
-  for (const std::string prefix : {"mimo.a.", "chained_.", "chained_1", "chained_99999999999999."}) {
+  for (const std::string prefix :
+       {"mimo.a.", "chained_.", "chained_1", "chained_99999999999999."}) {
     EXPECT_EQ(contracts::code_of([&] { parse_group_key(prefix + group + "0.optimizer"); }),
               Code::kUnsupported)
         << prefix;
