@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -91,6 +92,26 @@ TEST_F(OptimizerForm, a_bucket_that_no_weight_fits_is_refused) {
   const auto error = contracts::error_of([&] { view_of("dp_reshardable", wrong); });
   ASSERT_TRUE(error);
   EXPECT_EQ(error->code(), Code::kUnsupported);
+  EXPECT_THAT(error->what(), HasSubstr("no weight of this rank has the bits"));
+}
+
+TEST_F(OptimizerForm, a_parameter_is_found_by_all_its_bits) {
+  test::FixtureCopy copy(kForms + "dp_reshardable");
+  Checkpoint source = Checkpoint::open(copy.store, "ckpt");
+  const StoredTensor& weight =
+      *source.catalog().tensor("decoder.layers.self_attention.linear_proj.weight");
+  const StoredChunk& chunk = weight.chunks.front();
+  const TensorItem item = source.tensor_item(weight, chunk);
+  const auto last = chunk.range.offset + item.data_offset + item.data_bytes - 1;
+  std::fstream file(copy.path(source.path_of(chunk.file)),
+                    std::ios::in | std::ios::out | std::ios::binary);
+  file.seekg(static_cast<std::streamoff>(last));
+  const int byte = file.get();
+  file.seekp(static_cast<std::streamoff>(last));
+  file.put(static_cast<char>(byte ^ 1));
+  file.close();
+  const auto error = contracts::error_of([&] { as_fully_reshardable(source, tp2(), device_); });
+  ASSERT_TRUE(error);
   EXPECT_THAT(error->what(), HasSubstr("no weight of this rank has the bits"));
 }
 
