@@ -21,6 +21,7 @@ Verbs all_verbs() {
   verbs.push_back(make_import());
   verbs.push_back(make_maps());
   verbs.push_back(make_which());
+  verbs.push_back(make_trend());
   verbs.push_back(make_plan());
   verbs.push_back(make_gate());
   verbs.push_back(make_report());

@@ -48,11 +48,14 @@ HealthLimits parse_health_limits(const std::vector<std::string>& texts) {
       const auto share = parse_number(value);
       if (!share || *share > 1) refuse(text, "not a share from 0 to 1");
       (kind == "zeros" ? limits.zeros : limits.denormals) = share;
-    } else if (kind == "abs") {
-      limits.absolute = parse_number(value);
-      if (!limits.absolute) refuse(text, "not a number from 0 on");
+    } else if (kind == "abs" || kind == "abs-growth" || kind == "norm-growth") {
+      const auto number = parse_number(value);
+      if (!number) refuse(text, "not a number from 0 on");
+      (kind == "abs"          ? limits.absolute
+       : kind == "abs-growth" ? limits.absolute_growth
+                              : limits.norm_growth) = number;
     } else {
-      refuse(text, "the kinds are nan, inf, zeros, denormals and abs");
+      refuse(text, "the kinds are nan, inf, zeros, denormals, abs, abs-growth and norm-growth");
     }
   }
   return limits;

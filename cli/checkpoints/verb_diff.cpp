@@ -12,9 +12,12 @@
 #include "core/adapters/posix/host_device.hpp"
 #include "core/adapters/posix/posix_clock.hpp"
 #include "core/adapters/posix/posix_store.hpp"
+#include "core/adapters/posix/thread_tasks.hpp"
 #include "core/base/bytes.hpp"
 #include "core/base/shell_word.hpp"
 #include "core/diff/diff.hpp"
+#include "core/diff/diff_sources.hpp"
+#include "core/diff/diff_summary.hpp"
 #include "core/ports/whole_file.hpp"
 
 namespace reprise::cli {
@@ -48,6 +51,7 @@ class DiffVerb final : public Verb {
            "  reprise diff --accept layout-bound tp2 tp4       the same content under two layouts\n"
            "  reprise diff --stat A B                          counts by kind and by group of "
            "keys\n"
+           "  reprise diff --sort change A B                   what changed most comes first\n"
            "  reprise diff --rename 's/^model\\.//' A B        where A's keys have a prefix\n"
            "  reprise diff --values float32 bfloat16           by value, whatever the dtypes\n"
            "  reprise diff --json A B | jq '.tensors[] | select(.verdict != \"same\").key'\n"
@@ -87,8 +91,16 @@ class DiffVerb final : public Verb {
               "not supported: diff compares bits without a tolerance; max_delta says how far apart "
               "values are")
         .flag(stat_, "--stat", "show counts by kind and by group of keys instead of listing keys")
+        .text(sort_, "--sort", "key|change",
+              "order of tensors and groups: by key (default), or what changed most first, which is "
+              "where the norm of the difference is largest relative to that of A")
         .number(limit_, "--limit", 0,
                 "show at most N rows, or all if N is 0 (default: 40; --json is never cut)")
+        .flag(no_sources_, "--no-sources",
+              "don't look for where values come from that differ, which reads the tensors that "
+              "differ once more")
+        .number(jobs_, "--jobs", 1,
+                "number of threads that look for sources (default: the processors)")
         .flag(unchecked_, "--no-checksums",
               "don't check checksums (checking reads everything twice)")
         .flag(json_, "--json", "print one JSON document")
@@ -100,6 +112,9 @@ class DiffVerb final : public Verb {
 
   ExitCode run(const Console& console) override {
     if (!tolerance_.empty()) refuse_tolerance();
+    if (sort_ != "key" && sort_ != "change") {
+      throw Error(Code::kUsage, "--sort '" + sort_ + "': neither key nor change");
+    }
     PosixClock clock;
     const std::uint64_t start = clock.now_ns();
     const StoredPath left_path = stored_path(left_);
@@ -107,18 +122,23 @@ class DiffVerb final : public Verb {
     Checkpoint left = opened(left_path, renames_);
     Checkpoint right = Checkpoint::open_any(*right_path.store, right_path.path);
     const DiffRequest request = requested();
-    const DiffReport report = compare(left, right, console);
+    DiffReport report = compare(left, right, console);
+    if (!no_sources_ && report.damage.empty()) name_sources(left, right, console, report);
     const DiffOutcome outcome = report.outcome(request.layout_bound);
     for (const Finding& finding : report.damage) {
       console.err << "reprise diff: " << finding << '\n';
     }
     if (json_) {
+      if (sort_ == "change") {
+        std::ranges::stable_sort(report.tensors, changed_more, &TensorDiff::change);
+      }
       console.out << diff_json(request, report);
     } else {
       print_diff(report,
                  {.limit = static_cast<std::uint64_t>(limit_),
                   .groups = stat_,
                   .quiet = quiet_,
+                  .by_change = sort_ == "change",
                   .layout_bound = request.layout_bound},
                  console);
     }
@@ -154,6 +174,7 @@ class DiffVerb final : public Verb {
     add_option("rename", renames_, request);
     add_option("accept", accepted_, request);
     if (values_) add_flag("values", request);
+    if (no_sources_) add_flag("no-sources", request);
     if (unchecked_) add_flag("no-checksums", request);
     return request;
   }
@@ -188,6 +209,18 @@ class DiffVerb final : public Verb {
     return diff(left, right, device, options, progress);
   }
 
+  /// Nothing is read if no tensor differs.
+  void name_sources(Checkpoint& left, Checkpoint& right, const Console& console,
+                    DiffReport& report) const {
+    HostDevice device("host", 0);
+    PosixClock clock;
+    ProgressLine progress(console, clock, "diff: sources",
+                          quiet_ || json_ ? ProgressLine::Shown::kNever : ProgressLine::Shown::kYes,
+                          ProgressUnit::kBytes);
+    ThreadTasks tasks(threads_for(jobs_));
+    find_sources(left, right, {device, tasks, progress}, report);
+  }
+
   std::string left_;
   std::string right_;
   std::vector<std::string> keys_;
@@ -195,7 +228,10 @@ class DiffVerb final : public Verb {
   std::vector<std::string> accepted_;
   std::vector<std::string> renames_;
   std::string tolerance_;
+  std::string sort_ = "key";
   std::int64_t limit_ = 40;
+  std::int64_t jobs_ = 0;
+  bool no_sources_ = false;
   std::string report_;
   bool values_ = false;
   bool stat_ = false;

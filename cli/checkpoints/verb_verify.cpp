@@ -19,6 +19,7 @@
 #include "core/ports/store_path.hpp"
 #include "core/ports/whole_file.hpp"
 #include "core/seal/seal.hpp"
+#include "core/verify/health_against.hpp"
 #include "core/verify/verify.hpp"
 
 namespace reprise::cli {
@@ -64,6 +65,7 @@ ExitCode exit_code_of(const VerifyReport& report, bool strict) {
   }
   if (report.health && !report.health->healthy()) return ExitCode::kFail;
   if (report.health && report.health->numbers == 0) return ExitCode::kInconclusive;
+  if (report.health && report.health->compared == 0) return ExitCode::kInconclusive;
   return strict && warnings_for_strict(report) != 0 ? ExitCode::kFail : ExitCode::kPass;
 }
 
@@ -72,8 +74,12 @@ std::string health_line(const HealthReport& health) {
   const auto errors = count_of(health.findings, Severity::kError);
   const auto warnings = count_of(health.findings, Severity::kWarning);
   if (errors == 0 && health.numbers == 0) return "not judged: there are no numbers";
-  return fmt::format("{}: {} in {} looked at, {}, {}", errors == 0 ? "healthy" : "not healthy",
+  return fmt::format("{}: {} in {} looked at{}, {}, {}", errors == 0 ? "healthy" : "not healthy",
                      counted(health.numbers, "number"), counted(health.tensors, "tensor"),
+                     health.compared
+                         ? fmt::format(", {} of them compared with the older checkpoint",
+                                       with_commas(*health.compared))
+                         : "",
                      counted(errors, "error"), counted(warnings, "warning"));
 }
 
@@ -124,6 +130,8 @@ class VerifyVerb final : public Verb {
            "missing\n"
            "  reprise verify --health ckpt             also NaN, infinite, uninitialized weights\n"
            "  reprise verify --health --limit abs=1e4 --limit zeros=0.9 ckpt\n"
+           "  reprise verify --health --against runs/iter_0000100 runs/iter_0000200\n"
+           "  reprise verify --health --against A --limit norm-growth=2 B\n"
            "  reprise verify --sealed ckpt             is every byte as 'reprise seal' found it?\n"
            "  reprise verify --json ckpt | jq '.checkpoints[].findings[].message'\n";
   }
@@ -141,7 +149,13 @@ class VerifyVerb final : public Verb {
             "all the same or denormal are warnings")
         .texts(limits_, "--limit", "KIND=N",
                "with --health: the most that each tensor may have: nan=COUNT, inf=COUNT, "
-               "zeros=SHARE, denormals=SHARE, abs=VALUE; more is an error")
+               "zeros=SHARE, denormals=SHARE, abs=VALUE; more is an error. With --against also "
+               "abs-growth=FACTOR and norm-growth=FACTOR")
+        .text(
+            against_, "--against", "OLDER",
+            "with --health: compare with an older checkpoint of the same run: numbers that became "
+            "NaN or infinite, and weights that became zero or of one value, are errors; weights "
+            "that did not change are warnings")
         .flag(sealed_, "--sealed",
               "compare every byte with the seal that 'reprise seal' made there")
         .text(seal_, "--seal", "FILE", "compare every byte with this seal")
@@ -160,6 +174,12 @@ class VerifyVerb final : public Verb {
       throw Error(Code::kUsage, "--seal is of one checkpoint; --sealed takes that of each");
     }
     limits_of_health_ = parse_health_limits(limits_);
+    if (!against_.empty() && !health_) throw Error(Code::kUsage, "--against needs --health");
+    if (!against_.empty() && paths_.size() != 1) {
+      throw Error(Code::kUsage, "--against is for one checkpoint");
+    }
+    const bool growth = limits_of_health_.absolute_growth || limits_of_health_.norm_growth;
+    if (growth && against_.empty()) throw Error(Code::kUsage, "limits of growth need --against");
     ExitCode worst = ExitCode::kPass;
     PosixClock clock;
     const std::uint64_t start = clock.now_ns();
@@ -204,7 +224,28 @@ class VerifyVerb final : public Verb {
                                  skip_payload_ ? PayloadCheck::kSkip : PayloadCheck::kRead,
                                  progress, health_ ? &health : nullptr);
     if (sealed_ || !seal_.empty()) compare_with_seal(*stored.store, device, progress, report);
+    if (!against_.empty() && report.health)
+      compare_with_older(stored, device, progress, *report.health);
     return report;
+  }
+
+  void compare_with_older(const StoredPath& stored, Device& device, Progress& progress,
+                          HealthReport& health) const {
+    const StoredPath older_path = stored_path(against_);
+    Checkpoint checkpoint = Checkpoint::open_any(*stored.store, stored.path);
+    Checkpoint older = Checkpoint::open_any(*older_path.store, older_path.path);
+    older.require_sound();
+    ThreadTasks tasks(threads_for(0));
+    HealthAgainst against = health_against(checkpoint, health.stats, older,
+                                           {device, tasks, progress}, limits_of_health_);
+    for (Finding& finding : against.findings) health.findings.push_back(std::move(finding));
+    if (against.others != 0) {
+      health.findings.push_back({Severity::kNote, Code::kNotStored,
+                                 counted(against.others, "tensor") + " of it " +
+                                     (against.others == 1 ? "is" : "are") +
+                                     " not in the older checkpoint with that type and shape"});
+    }
+    health.compared = against.compared;
   }
 
   /// Adds what differs from the seal. A seal that is missing or can't be read is an error.
@@ -261,6 +302,7 @@ class VerifyVerb final : public Verb {
   std::vector<std::string> limits_;
   HealthLimits limits_of_health_;
   std::string seal_;
+  std::string against_;
   bool sealed_ = false;
   bool health_ = false;
   bool skip_payload_ = false;

@@ -46,6 +46,7 @@ std::unique_ptr<Verb> make_export();
 std::unique_ptr<Verb> make_import();
 std::unique_ptr<Verb> make_maps();
 std::unique_ptr<Verb> make_which();
+std::unique_ptr<Verb> make_trend();
 std::unique_ptr<Verb> make_plan();
 std::unique_ptr<Verb> make_gate();
 std::unique_ptr<Verb> make_report();

@@ -299,8 +299,8 @@ std::string diff_page(const DiffRequest& request, const DiffReport& report) {
             " and " + counted(report.ignored_differences, "difference") +
             " in the common state.</p>\n";
   }
-  if (const std::string hint = rename_hint(report); !hint.empty()) {
-    body += "<p class=\"warning\">" + in_html(hint) + ".</p>\n";
+  if (const auto hint = rename_hint(report)) {
+    body += "<p class=\"warning\">" + in_html(hint->sentence) + ".</p>\n";
   }
   body += findings_section("Damage: the verdicts are unreliable", report.damage);
   body += findings_section("Not read", report.unread);

@@ -21,16 +21,27 @@ std::string with_reason(std::string words, const std::string& reason) {
   return reason.empty() ? words : std::move(words) + ", " + reason;
 }
 
+std::string relative_text(const std::optional<ElementChange>& change) {
+  return change ? fmt::format("{:.3g}", change->relative()) : "";
+}
+
+/// Returns the share of elements that differ, such as "12.5%"; empty if none were compared.
+std::string share_text(const Comparison& comparison) {
+  if (comparison.elements == 0) return "";
+  return fmt::format("{:.3g}%", share_that_differs(comparison) * 100);
+}
+
 /// Returns the remarks that follow the verdict in a tensor's row.
 std::string words_for(const TensorDiff& tensor) {
   const std::string as =
       tensor.compared_as ? fmt::format("as {}: ", name_of(*tensor.compared_as)) : "";
   if (tensor.first) {
     return with_reason(
-        fmt::format("{}{} of {} elements, max_delta {:g}, first at {}: {} | {}", as,
-                    with_commas(tensor.comparison.bit_mismatches),
+        fmt::format("{}{} of {} elements, max_delta {:g}, relative change {}, first at {}: {} | {}",
+                    as, with_commas(tensor.comparison.bit_mismatches),
                     with_commas(tensor.comparison.elements), tensor.comparison.max_delta,
-                    to_string(*tensor.first), tensor.first_left, tensor.first_right),
+                    relative_text(tensor.change), to_string(*tensor.first), tensor.first_left,
+                    tensor.first_right),
         tensor.reason);
   }
   return with_reason(as + form_of(tensor.left) + " | " + form_of(tensor.right), tensor.reason);
@@ -133,10 +144,16 @@ void print_objects(const std::vector<ObjectDiff>& objects, bool quiet, RowBudget
   }
 }
 
-void print_tensors(const std::vector<TensorDiff>& tensors, RowBudget& budget,
+void print_tensors(const std::vector<TensorDiff>& tensors, bool by_change, RowBudget& budget,
                    const Console& console) {
   Table table({{"tensor"}, {"verdict"}, {"A | B"}});
-  for (const TensorDiff* tensor : in_order(tensors)) {
+  auto sorted = in_order(tensors);
+  if (by_change) {
+    std::ranges::stable_sort(sorted, [](const TensorDiff* a, const TensorDiff* b) {
+      return changed_more(a->change, b->change);
+    });
+  }
+  for (const TensorDiff* tensor : sorted) {
     if (tensor->verdict == DiffVerdict::kSame || in_line_of_file(*tensor)) continue;
     if (budget.take(1) == 0) continue;
     table.add({tensor->key, std::string(name_of(tensor->verdict)), words_for(*tensor)});
@@ -144,11 +161,23 @@ void print_tensors(const std::vector<TensorDiff>& tensors, RowBudget& budget,
   if (!table.empty()) table.print(console);
 }
 
+/// Prints where the values of tensors come from, one line for each, below the rows.
+void print_sources(const DiffReport& report, const DiffShown& shown, const Console& console) {
+  RowBudget budget(shown.limit);
+  for (const TensorDiff* tensor : in_order(report.tensors)) {
+    if (!tensor->source || budget.take(1) == 0) continue;
+    const std::string sentence = sentence_of(*tensor->source, tensor->key);
+    const bool names_key = tensor->source->key != tensor->key;
+    console.out << "source: " << (names_key ? "" : tensor->key + ": ") << sentence << '\n';
+  }
+  budget.print_cut("sources", console);
+}
+
 void print_rows(const DiffReport& report, const DiffShown& shown, const Console& console) {
   RowBudget budget(shown.limit);
   print_objects(report.objects, shown.quiet, budget, console);
   print_objects(report.files, shown.quiet, budget, console);
-  print_tensors(report.tensors, budget, console);
+  print_tensors(report.tensors, shown.by_change, budget, console);
   budget.print_cut("rows", console);
 }
 
@@ -164,13 +193,22 @@ std::string words_for(const KeyGroup& group) {
 
 void print_groups(const DiffReport& report, const DiffShown& shown, const Console& console) {
   RowBudget budget(shown.limit);
-  Table table({{"keys of the form"}, {"keys", Align::kRight}, {"what differs"}});
+  Table table({{"keys of the form"},
+               {"keys", Align::kRight},
+               {"elements", Align::kRight},
+               {"change", Align::kRight},
+               {"what differs"}});
   std::uint64_t same = 0;
-  for (const KeyGroup& group : groups_of(report)) {
+  auto groups = groups_of(report);
+  if (shown.by_change) {
+    std::ranges::stable_sort(groups, changed_more, &KeyGroup::change);
+  }
+  for (const KeyGroup& group : groups) {
     if (group.all_same()) {
       ++same;
     } else if (budget.take(1) == 1) {
-      table.add({group.pattern, with_commas(group.keys), words_for(group)});
+      table.add({group.pattern, with_commas(group.keys), share_text(group.comparison),
+                 relative_text(group.change), words_for(group)});
     }
   }
   if (!table.empty()) table.print(console);
@@ -179,9 +217,17 @@ void print_groups(const DiffReport& report, const DiffShown& shown, const Consol
     console.out << fmt::format("{} {} of keys the same throughout\n", with_commas(same),
                                same == 1 ? "group is" : "groups are");
   }
+  if (!table.empty()) {
+    console.out << "elements: the share that differs; change: ||B - A|| / ||A|| over the tensors "
+                   "that differ\n";
+  }
 }
 
-/// Escapes the characters that mean something in a regular expression or that end a part.
+/// Characters that mean something in a regular expression, and in the text of a substitution.
+constexpr std::string_view kPatternSpecial = R"(^$\.*+?()[]{}|/)";
+constexpr std::string_view kTextSpecial = R"(\&/$)";
+
+/// Puts a backslash before each special character.
 std::string escaped(std::string_view text, std::string_view special) {
   std::string escaped;
   for (const char c : text) {
@@ -192,9 +238,7 @@ std::string escaped(std::string_view text, std::string_view special) {
 }
 
 void print_hint(const DiffReport& report, const Console& console) {
-  if (const std::string hint = rename_hint(report); !hint.empty()) {
-    console.out << "hint: " << hint << '\n';
-  }
+  if (const auto hint = rename_hint(report)) console.out << "hint: " << hint->sentence << '\n';
 }
 
 std::string words_for_files(const DiffReport& report) {
@@ -255,19 +299,59 @@ std::string form_of(const std::optional<TensorDiff::Side>& side) {
 
 std::string substitution_for(const PrefixHint& hint) {
   if (hint.longer == PrefixHint::Side::kLeft) {
-    return "s/^" + escaped(hint.prefix, R"(^$\.*+?()[]{}|/)") + "//";
+    return "s/^" + escaped(hint.prefix, kPatternSpecial) + "//";
   }
-  return "s/^/" + escaped(hint.prefix, R"(\&/)") + "/";
+  return "s/^/" + escaped(hint.prefix, kTextSpecial) + "/";
 }
 
-std::string rename_hint(const DiffReport& report) {
-  const auto hint = prefix_hint(report);
-  if (!hint) return "";
-  const bool left = hint->longer == PrefixHint::Side::kLeft;
-  return fmt::format(
-      "{} keys of {} are keys of {} with '{}' before them: --rename '{}' matches them",
-      with_commas(hint->keys), left ? 'A' : 'B', left ? 'B' : 'A', hint->prefix,
-      substitution_for(*hint));
+std::string substitution_for(const KeyRule& rule) {
+  return std::string("s/") + (rule.place == KeyRule::Place::kStart ? "^" : "") +
+         escaped(rule.find, kPatternSpecial) + (rule.place == KeyRule::Place::kEnd ? "$" : "") +
+         "/" + escaped(rule.replace, kTextSpecial) + "/" + (rule.every ? "g" : "");
+}
+
+namespace {
+
+std::string options_for(const std::vector<std::string>& substitutions) {
+  std::string options;
+  for (const std::string& one : substitutions) {
+    options += (options.empty() ? "--rename '" : " --rename '") + one + "'";
+  }
+  return options;
+}
+
+RenameHint hint_from(const PrefixHint& hint) {
+  const bool left = hint.longer == PrefixHint::Side::kLeft;
+  RenameHint told{.of_left = true, .substitutions = {substitution_for(hint)}, .sentence = {}};
+  told.sentence = fmt::format("{} keys of {} are keys of {} with '{}' before them: {} matches them",
+                              with_commas(hint.keys), left ? 'A' : 'B', left ? 'B' : 'A',
+                              hint.prefix, options_for(told.substitutions));
+  return told;
+}
+
+RenameHint hint_from(const WordHint& hint) {
+  RenameHint told{.of_left = hint.of_left, .substitutions = {}, .sentence = {}};
+  std::string with;
+  for (const KeyRule& rule : hint.rules) {
+    told.substitutions.push_back(substitution_for(rule));
+    with += with.empty() ? "" : " and ";
+    with += rule.replace.empty() ? fmt::format("'{}' in them", rule.find)
+                                 : fmt::format("'{}' in place of '{}'", rule.find, rule.replace);
+  }
+  told.sentence =
+      fmt::format("{} keys of {} are keys of {} with {}: {} matches them{}", with_commas(hint.keys),
+                  hint.of_left ? 'A' : 'B', hint.of_left ? 'B' : 'A', with,
+                  options_for(told.substitutions), hint.of_left ? "" : " if B is given first");
+  return told;
+}
+
+}  // namespace
+
+std::optional<RenameHint> rename_hint(const DiffReport& report) {
+  const auto prefix = prefix_hint(report);
+  const auto word = word_hint(report);
+  if (word && (!prefix || word->keys > prefix->keys)) return hint_from(*word);
+  return prefix ? std::optional(hint_from(*prefix)) : std::nullopt;
 }
 
 void print_diff(const DiffReport& report, const DiffShown& shown, const Console& console) {
@@ -281,6 +365,7 @@ void print_diff(const DiffReport& report, const DiffShown& shown, const Console&
   } else {
     print_rows(report, shown, console);
   }
+  print_sources(report, shown, console);
   for (const Finding& finding : report.unread) console.out << "not read: " << finding << '\n';
   if (!shown.quiet) {
     for (const Finding& finding : report.notes) console.out << finding << '\n';

@@ -72,6 +72,7 @@ Json to_json(const HealthReport& health) {
   return {{"healthy", health.healthy()},
           {"tensors", health.tensors},
           {"numbers", health.numbers},
+          {"compared", health.compared ? Json(*health.compared) : Json(nullptr)},
           {"findings", to_json(health.findings)}};
 }
 
@@ -101,6 +102,32 @@ Json to_json(const std::optional<TensorDiff::Side>& side) {
   return {{"dtype", name_of(side->dtype)}, {"shape", side->shape}};
 }
 
+/// Blocks are [begin, end] on B's side and where they begin on A's, along a dimension.
+Json to_json(const TensorSource& source, const std::string& key) {
+  Json json = {{"of", source.of_left ? "A" : "B"},
+               {"key", source.key},
+               {"alike", source.alike},
+               {"sentence", sentence_of(source, key)},
+               {"transposed", source.transposed},
+               {"relation", nullptr},
+               {"order", nullptr}};
+  if (source.relation) {
+    json["relation"] = {{"kind", name_of(source.relation->kind)},
+                        {"dtype", name_of(source.relation->dtype)},
+                        {"factor", source.relation->factor}};
+  }
+  if (source.order) {
+    Json blocks = Json::array();
+    for (const LineBlock& one : source.order->blocks) {
+      blocks.push_back({{"begin", one.right.begin}, {"end", one.right.end}, {"from", one.left}});
+    }
+    json["order"] = {{"dimension", source.dimension},      {"lines", source.lines},
+                     {"found", source.order->found()},     {"moved", source.order->moved()},
+                     {"permuted", source.order->permuted}, {"blocks", blocks}};
+  }
+  return json;
+}
+
 Json to_json(const TensorDiff& tensor) {
   Json first = nullptr;
   if (tensor.first) {
@@ -115,8 +142,11 @@ Json to_json(const TensorDiff& tensor) {
           {"elements", tensor.comparison.elements},
           {"bit_mismatches", tensor.comparison.bit_mismatches},
           {"max_delta", number_of(tensor.comparison.max_delta)},
+          {"share_that_differs", share_that_differs(tensor.comparison)},
+          {"relative_change", tensor.change ? number_of(tensor.change->relative()) : Json(nullptr)},
           {"first_difference", first},
           {"compared_as", tensor.compared_as ? Json(name_of(*tensor.compared_as)) : Json(nullptr)},
+          {"source", tensor.source ? to_json(*tensor.source, tensor.key) : Json(nullptr)},
           {"reason", tensor.reason}};
 }
 
@@ -300,9 +330,15 @@ Json to_json(const DiffCounts& counts) {
   return json;
 }
 
-Json hint_of(const DiffReport& report) {
-  const auto hint = prefix_hint(report);
-  return hint ? Json(substitution_for(*hint)) : Json(nullptr);
+/// Adds "rename_hint", the first substitution for A's keys or null, and "rename_rules", which has
+/// all of them and says whose keys they change.
+void add_hint(const DiffReport& report, Json& json) {
+  const auto hint = rename_hint(report);
+  json["rename_hint"] = hint && hint->of_left ? Json(hint->substitutions.front()) : Json(nullptr);
+  json["rename_rules"] = nullptr;
+  if (hint) {
+    json["rename_rules"] = {{"of", hint->of_left ? "A" : "B"}, {"rules", hint->substitutions}};
+  }
 }
 
 /// Returns the options that were given: a list of values for each, and true for a flag.
@@ -324,31 +360,32 @@ std::string diff_json(const DiffRequest& request, const DiffReport& report) {
   for (const auto& object : report.objects) objects.push_back(to_json(object));
   Json files = Json::array();
   for (const auto& file : report.files) files.push_back(to_json(file));
-  return json_text({{"left", request.left},
-                    {"right", request.right},
-                    {"options", options_of(request)},
-                    {"same", outcome == DiffOutcome::kSame},
-                    {"outcome", name_of(outcome)},
-                    {"layout_bound_accepted", request.layout_bound == LayoutBound::kAccepted},
-                    {"checksums_checked", report.checksums},
-                    {"tensors", tensors},
-                    {"objects", objects},
-                    {"files_beside_payload", files},
-                    {"damage", to_json(report.damage)},
-                    {"unread", to_json(report.unread)},
-                    {"summary", to_json(counts_of(report))},
-                    {"rename_hint", hint_of(report)},
-                    {"notes", to_json(report.notes)},
-                    {"elements", report.elements},
-                    {"tensors_compared", report.tensors_compared},
-                    {"objects_compared", report.objects_compared},
-                    {"objects_opaque", report.objects_opaque},
-                    {"files_compared", report.files_compared},
-                    {"different", report.different()},
-                    {"not_comparable", report.not_comparable()},
-                    {"not_known", report.not_known()},
-                    {"ignored_keys", report.ignored_keys},
-                    {"ignored_differences", report.ignored_differences}});
+  Json json = {{"left", request.left},
+               {"right", request.right},
+               {"options", options_of(request)},
+               {"same", outcome == DiffOutcome::kSame},
+               {"outcome", name_of(outcome)},
+               {"layout_bound_accepted", request.layout_bound == LayoutBound::kAccepted},
+               {"checksums_checked", report.checksums},
+               {"tensors", tensors},
+               {"objects", objects},
+               {"files_beside_payload", files},
+               {"damage", to_json(report.damage)},
+               {"unread", to_json(report.unread)},
+               {"summary", to_json(counts_of(report))},
+               {"notes", to_json(report.notes)},
+               {"elements", report.elements},
+               {"tensors_compared", report.tensors_compared},
+               {"objects_compared", report.objects_compared},
+               {"objects_opaque", report.objects_opaque},
+               {"files_compared", report.files_compared},
+               {"different", report.different()},
+               {"not_comparable", report.not_comparable()},
+               {"not_known", report.not_known()},
+               {"ignored_keys", report.ignored_keys},
+               {"ignored_differences", report.ignored_differences}};
+  add_hint(report, json);
+  return json_text(std::move(json));
 }
 
 std::string export_json(const ExportTold& told, const ExportReport& report) {

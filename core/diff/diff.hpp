@@ -14,7 +14,9 @@
 
 #include "core/checkpoint/checkpoint.hpp"
 #include "core/checkpoint/finding.hpp"
+#include "core/diff/tensor_source.hpp"
 #include "core/geometry/compare.hpp"
+#include "core/geometry/element_change.hpp"
 #include "reprise/device.hpp"
 #include "reprise/inspect.hpp"
 #include "reprise/ports.hpp"
@@ -51,7 +53,9 @@ struct TensorDiff {
   DiffVerdict verdict = DiffVerdict::kSame;
   std::optional<Side> left;  ///< empty if this side lacks the key
   std::optional<Side> right;
-  Comparison comparison;      ///< comparison.first is a row-major index
+  Comparison comparison;  ///< comparison.first is a row-major index
+  /// How far the elements moved from left to right; empty if they are the same or not compared.
+  std::optional<ElementChange> change = {};
   std::optional<Dims> first;  ///< global index of the first difference
   std::string first_left;     ///< value and bits of the left side at `first`
   std::string first_right;
@@ -59,6 +63,8 @@ struct TensorDiff {
   std::optional<DType> compared_as = {};
   std::string reason = {};  ///< why it was not compared, or not all of it; used in messages
   bool unread = false;      ///< true if it can't be read, or not all of it
+  /// Where the elements come from, if find_sources() found that.
+  std::optional<TensorSource> source = {};
 };
 
 struct ObjectDiff {

@@ -1,7 +1,9 @@
 #include "core/diff/diff_summary.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
+#include <utility>
 
 #include "core/base/natural_order.hpp"
 
@@ -91,6 +93,20 @@ bool KeyGroup::all_same() const {
   return verdicts.size() == 1 && verdicts.begin()->first == DiffVerdict::kSame;
 }
 
+double share_that_differs(const Comparison& comparison) {
+  if (comparison.elements == 0) return 0;
+  return static_cast<double>(comparison.bit_mismatches) / static_cast<double>(comparison.elements);
+}
+
+bool changed_more(const std::optional<ElementChange>& one,
+                  const std::optional<ElementChange>& other) {
+  const auto place = [](const std::optional<ElementChange>& change) {
+    const double relative = change ? change->relative() : -1;
+    return std::isnan(relative) ? std::pair(1, 0.0) : std::pair(0, relative);
+  };
+  return place(one) > place(other);
+}
+
 std::vector<KeyGroup> groups_of(const DiffReport& report) {
   std::map<std::string, KeyGroup> by_pattern;
   for_each_row(report, [&by_pattern](DiffSubject subject, const auto& item) {
@@ -100,7 +116,11 @@ std::vector<KeyGroup> groups_of(const DiffReport& report) {
     group.pattern = std::move(pattern);
     ++group.keys;
     ++group.verdicts[item.verdict];
-    if constexpr (requires { item.comparison; }) group.comparison.append(item.comparison);
+    if constexpr (requires { item.comparison; }) {
+      group.comparison.append(item.comparison);
+      if (item.change && !group.change) group.change.emplace();
+      if (item.change) group.change->add(*item.change);
+    }
   });
   std::vector<KeyGroup> groups;
   for (auto& [pattern, group] : by_pattern) groups.push_back(std::move(group));

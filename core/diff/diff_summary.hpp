@@ -39,9 +39,19 @@ struct KeyGroup {
   std::uint64_t keys = 0;
   std::map<DiffVerdict, std::uint64_t> verdicts;
   Comparison comparison;  ///< of all tensors of the group; `first` means nothing here
+  /// Of the tensors whose elements differ; empty if there are none.
+  std::optional<ElementChange> change = {};
 
   bool all_same() const;
 };
+
+/// Returns the share of the compared elements that differ, from 0 to 1; 0 if none were compared.
+double share_that_differs(const Comparison& comparison);
+
+/// True if the first changed more: by ElementChange::relative(), where NaN is the most. What was
+/// not compared comes last.
+bool changed_more(const std::optional<ElementChange>& one,
+                  const std::optional<ElementChange>& other);
 /// Returns the groups in natural order. Differences within the common state count as one group.
 std::vector<KeyGroup> groups_of(const DiffReport& report);
 

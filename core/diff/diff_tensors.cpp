@@ -70,6 +70,7 @@ class TensorDiffer {
     } else if (result.unread) {
       result.verdict = if_unread;
       result.comparison = {};
+      result.change.reset();
     } else if (result.compared_as) {
       result.verdict = DiffVerdict::kSameValues;
     }
@@ -94,6 +95,7 @@ class TensorDiffer {
     const auto left_width = size_of(pair.left->dtype);
     const auto width = std::max(left_width, size_of(pair.right->dtype));
     const auto most = static_cast<std::int64_t>(buffer_left_.size() / width);
+    unchanged_first_ = 0;
     for (const Box& box : sides_.seams.compared(*pair.left, *pair.right)) {
       for_each_block(box, most, [&](const Box& block) {
         read(pair, [&] {
@@ -105,6 +107,7 @@ class TensorDiffer {
         progress_.advance(pair.key(), done_, total_);
       });
     }
+    if (result.change) read(pair, [&] { add_unchanged_first(pair, most, *result.change); });
     read(pair, [&] {  // what can't be read is not the same, even if it has no elements
       left->open_rest();
       right->open_rest();
@@ -122,6 +125,37 @@ class TensorDiffer {
     }
   }
 
+  /// Adds the blocks that came before the first difference. They are read again, so that tensors
+  /// that are the same cost nothing.
+  void add_unchanged_first(const Pair& pair, std::int64_t most, ElementChange& change) {
+    if (unchanged_first_ == 0) return;
+    ReaderResources resources = left_;
+    resources.checksums = nullptr;
+    TensorReader again(resources, *pair.left);
+    for (const Box& box : sides_.seams.compared(*pair.left, *pair.right)) {
+      for_each_block(box, most, [&](const Box& block) {
+        if (unchanged_first_ == 0) return;
+        --unchanged_first_;
+        again.read(block, buffer_left_.data());
+        change.add_unchanged(pair.left->dtype, buffer_left_.data(), block.elements());
+      });
+    }
+  }
+
+  void measure(const Box& block, bool same, TensorDiff& result) {
+    if (!result.change && same) {
+      ++unchanged_first_;
+      return;
+    }
+    if (!result.change) result.change.emplace();
+    if (same) {
+      result.change->add_unchanged(result.left->dtype, buffer_left_.data(), block.elements());
+    } else {
+      result.change->add(result.left->dtype, buffer_left_.data(), result.right->dtype,
+                         buffer_right_.data(), block.elements());
+    }
+  }
+
   void judge(const Box& block, TensorDiff& result) {
     const DType left = result.left->dtype;
     const DType right = result.right->dtype;
@@ -131,6 +165,7 @@ class TensorDiffer {
                              block.elements())
             : compare_elements(left, buffer_left_.data(), buffer_right_.data(), block.elements());
     result.comparison.append(part);
+    measure(block, part.same(), result);
     if (!part.first || result.first) return;
     Dims index = index_at(*part.first, block.extent);
     for (std::size_t d = 0; d < index.size(); ++d) index[d] += block.offset[d];
@@ -148,6 +183,7 @@ class TensorDiffer {
   Progress& progress_;
   std::uint64_t total_;
   std::uint64_t done_ = 0;
+  std::uint64_t unchanged_first_ = 0;  ///< blocks of this tensor before the first that differs
 };
 
 /// Turns "different" into "not comparable" for buckets of different model-parallel layouts. Equal

@@ -187,6 +187,7 @@ void take(HealthReport more, VerifyReport& report) {
   report.health->tensors += more.tensors;
   report.health->numbers += more.numbers;
   for (Finding& finding : more.findings) report.health->findings.push_back(std::move(finding));
+  report.health->stats.merge(more.stats);
 }
 
 void check_payload(Checkpoint& checkpoint, std::span<const StoredFile> files, Progress& progress,

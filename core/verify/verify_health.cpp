@@ -13,6 +13,18 @@
 #include "core/megatron/expert_key.hpp"
 
 namespace reprise {
+
+bool is_float_like(DType dtype) {
+  const std::string_view name = name_of(dtype);
+  return name.find("float") != std::string_view::npos || name.starts_with("complex");
+}
+
+std::string number_text(double value) {
+  std::array<char, 32> text{};
+  const int size = std::snprintf(text.data(), text.size(), "%.6g", value);
+  return {text.data(), static_cast<std::size_t>(size)};
+}
+
 namespace {
 
 constexpr std::size_t kReadBytes = std::size_t{4} << 20U;
@@ -23,11 +35,6 @@ constexpr std::uint64_t kDenormalShare = 100;  // one in so many is unusual
 /// Parts of keys of an optimizer's state that need not name an optimizer.
 constexpr std::array<std::string_view, 3> kMoments = {"exp_avg", "exp_avg_sq", "momentum_buffer"};
 
-bool is_float_like(DType dtype) {
-  const std::string_view name = name_of(dtype);
-  return name.find("float") != std::string_view::npos || name.starts_with("complex");
-}
-
 bool belongs_to_optimizer(const StoredTensor& tensor) {
   const std::string_view key = name_of(tensor);
   return is_of_optimizer(key) || std::ranges::any_of(parts_of_key(key), [](std::string_view part) {
@@ -37,12 +44,6 @@ bool belongs_to_optimizer(const StoredTensor& tensor) {
 
 std::string share_text(std::uint64_t count, std::uint64_t numbers) {
   return with_commas(count) + " of " + counted(numbers, "number");
-}
-
-std::string number_text(double value) {
-  std::array<char, 32> text{};
-  const int size = std::snprintf(text.data(), text.size(), "%.6g", value);
-  return {text.data(), static_cast<std::size_t>(size)};
 }
 
 Findings beyond_limits(const StoredTensor& tensor, const ElementStats& stats,
@@ -177,6 +178,7 @@ HealthReport HealthMeter::report(const HealthLimits& limits) {
       }
       ++report.tensors;
       report.numbers += measured.stats.numbers;
+      report.stats[tensor.key] = measured.stats;
       for (Finding& finding : judge_health(tensor, measured.stats, limits)) {
         report.findings.push_back(std::move(finding));
       }

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "core/checkpoint/checkpoint.hpp"
@@ -23,12 +24,25 @@ struct HealthLimits {
   std::optional<double> zeros = {};      ///< share of numbers that are zero
   std::optional<double> denormals = {};  ///< share of numbers that are denormal
   std::optional<double> absolute = {};   ///< largest absolute value
+  // Compared with an older checkpoint:
+  std::optional<double> absolute_growth = {};  ///< factor by which the largest absolute value grew
+  std::optional<double> norm_growth = {};      ///< factor by which the norm grew
 };
+
+using StatsByKey = std::map<std::string, ElementStats, std::less<>>;
+
+/// True for floats and complex numbers, of which health is judged.
+bool is_float_like(DType dtype);
+/// Prints a number for messages, such as "1.5e-07".
+std::string number_text(double value);
 
 struct HealthReport {
   std::uint64_t tensors = 0;  ///< that were looked at
   std::uint64_t numbers = 0;
   Findings findings;
+  StatsByKey stats = {};  ///< of the tensors that were looked at
+  /// Tensors that were compared with an older checkpoint, if there was one to compare with.
+  std::optional<std::uint64_t> compared = {};
 
   bool healthy() const { return count_of(findings, Severity::kError) == 0; }
 };

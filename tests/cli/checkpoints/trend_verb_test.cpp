@@ -1,0 +1,151 @@
+// Tests `reprise trend` on runs that torch and Megatron-Core saved, and on copies of them that hold
+// stale bytes.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "tests/contracts/temporary_directory.hpp"
+#include "tests/program/run_program.hpp"
+
+namespace reprise::test::trend_verb_test {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+std::string fixture(const std::string& name) {
+  return std::string(REPRISE_TEST_DATA) + "/changes_2.15.0/" + name;
+}
+
+/// A copy of a run.
+class RunCopy {
+ public:
+  explicit RunCopy(const std::string& name) {
+    fs::copy(fixture(name), path(), fs::copy_options::recursive);
+  }
+  std::string path(const std::string& name = "") const {
+    return directory_.path() + "/run" + (name.empty() ? "" : "/" + name);
+  }
+  /// Puts the bytes of one generation in the place of another.
+  void replace(const std::string& name, const std::string& by) const {
+    fs::remove_all(path(name));
+    fs::copy(path(by), path(name), fs::copy_options::recursive);
+  }
+
+ private:
+  contracts::TemporaryDirectory directory_;
+};
+
+TEST(TrendVerb, a_healthy_run_of_torch_moves_on) {
+  const auto result = run_program({"trend", fixture("run")});
+  EXPECT_EQ(result.exit_code, 0) << result.all();
+  EXPECT_THAT(result.out,
+              AllOf(HasSubstr("2 weights without moments never changed: "
+                              "model.frozen.bias, model.frozen.weight"),
+                    HasSubstr("moving on: 2 checkpoints compared with the one before, 0 "
+                              "errors, 0 warnings\n")));
+  const auto json = Json::parse(run_program({"trend", "--json", fixture("run")}).out);
+  EXPECT_EQ(json["verdict"], "moving on");
+  ASSERT_EQ(json["checkpoints"].size(), 3U);
+  const Json& last = json["checkpoints"][2];
+  EXPECT_EQ(last["name"], "step-6");
+  EXPECT_EQ(last["iteration"], 6);
+  EXPECT_EQ(last["weights"], 7);
+  EXPECT_EQ(last["weights_changed"], 7);
+  EXPECT_EQ(last["unchanged"], Json::parse(R"(["model.frozen.bias", "model.frozen.weight"])"));
+  EXPECT_EQ(last["bytes_shared"], (64 + 8) * 4);
+}
+
+TEST(TrendVerb, a_healthy_run_of_megatron_moves_on) {
+  const auto result = run_program({"trend", "--json", fixture("megatron")});
+  EXPECT_EQ(result.exit_code, 0) << result.all();
+  const auto json = Json::parse(result.out);
+  ASSERT_EQ(json["checkpoints"].size(), 3U);
+  EXPECT_EQ(json["checkpoints"][1]["iteration"], 20);
+  EXPECT_GT(json["checkpoints"][1]["weights"], 5);
+  for (const Json& finding : json["findings"]) EXPECT_EQ(finding["severity"], "note") << finding;
+}
+
+TEST(TrendVerb, later_checkpoints_that_hold_the_first_are_stale) {
+  for (const char* name : {"run", "megatron"}) {
+    const RunCopy run(name);
+    const bool torch = std::string(name) == "run";
+    run.replace(torch ? "step-4" : "iter_0000020", torch ? "step-2" : "iter_0000010");
+    run.replace(torch ? "step-6" : "iter_0000030", torch ? "step-2" : "iter_0000010");
+    const auto result = run_program({"trend", run.path()});
+    EXPECT_EQ(result.exit_code, 1) << result.all();
+    EXPECT_THAT(result.out,
+                AllOf(HasSubstr("error STALE_BYTES: "), HasSubstr("error STALE_ITERATION: "),
+                      HasSubstr("stale: 4 errors")))
+        << name;
+  }
+}
+
+TEST(TrendVerb, one_checkpoint_alone_is_inconclusive) {
+  const RunCopy run("run");
+  fs::remove_all(run.path("step-4"));
+  fs::remove_all(run.path("step-6"));
+  const auto result = run_program({"trend", run.path()});
+  EXPECT_EQ(result.exit_code, 3) << result.all();
+  EXPECT_THAT(result.out, HasSubstr("nothing to compare"));
+}
+
+TEST(TrendVerb, what_can_t_be_read_is_told_and_decides) {
+  const RunCopy run("run");
+  fs::resize_file(run.path("step-4/.metadata"), 20);
+  const auto result = run_program({"trend", run.path()});
+  EXPECT_EQ(result.exit_code, 3) << result.all();
+  EXPECT_THAT(result.out,
+              AllOf(HasSubstr("step-4 was not read: "), HasSubstr("not all looked at")));
+  fs::remove(run.path("step-4/.metadata"));
+  const auto unfinished = run_program({"trend", run.path()});
+  EXPECT_EQ(unfinished.exit_code, 0) << unfinished.all();
+  EXPECT_THAT(unfinished.out, HasSubstr("note: no checkpoint is in step-4\n"));
+}
+
+TEST(TrendVerb, checkpoints_may_be_given_one_by_one) {
+  const auto result = run_program({"trend", fixture("run/step-2"), fixture("run/step-6")});
+  EXPECT_EQ(result.exit_code, 0) << result.all();
+  const auto back = run_program({"trend", fixture("run/step-6"), fixture("run/step-2")});
+  EXPECT_EQ(back.exit_code, 1) << back.all();
+  EXPECT_THAT(back.out, HasSubstr("STALE_ITERATION"));
+  const auto last =
+      Json::parse(run_program({"trend", "--json", "--last", "2", fixture("run")}).out);
+  EXPECT_EQ(last["checkpoints"].size(), 2U);
+}
+
+TEST(TrendVerb, a_directory_without_checkpoints_is_refused) {
+  const contracts::TemporaryDirectory empty;
+  const auto result = run_program({"trend", empty.path()});
+  EXPECT_EQ(result.exit_code, 2) << result.all();
+  EXPECT_THAT(result.err, HasSubstr("NOT_FOUND"));
+}
+
+TEST(TrendVerb, verify_compares_the_numbers_with_an_older_checkpoint) {
+  const auto good = run_program(
+      {"verify", "--health", "--against", fixture("run/step-2"), fixture("run/step-4")});
+  EXPECT_EQ(good.exit_code, 0) << good.all();
+  EXPECT_THAT(good.out, HasSubstr("compared with the older checkpoint, 0 errors, 0 warnings"));
+  const auto same = run_program(
+      {"verify", "--health", "--against", fixture("run/step-4"), fixture("run/step-4")});
+  EXPECT_EQ(same.exit_code, 0) << same.all();
+  EXPECT_THAT(same.out, HasSubstr("none of 7 weights differs from the older checkpoint"));
+  const auto grown = run_program({"verify", "--health", "--limit", "norm-growth=1.0001",
+                                  "--against", fixture("run/step-2"), fixture("run/step-6")});
+  EXPECT_EQ(grown.exit_code, 1) << grown.all();
+  EXPECT_THAT(grown.out, HasSubstr("the norm grew from "));
+  const auto other =
+      run_program({"verify", "--health", "--against", fixture("a"), fixture("run/step-2")});
+  EXPECT_EQ(other.exit_code, 3) << other.all();
+  const auto unasked = run_program({"verify", "--against", fixture("a"), fixture("b")});
+  EXPECT_EQ(unasked.exit_code, 2);
+}
+
+}  // namespace
+}  // namespace reprise::test::trend_verb_test

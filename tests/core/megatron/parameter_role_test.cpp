@@ -1,0 +1,55 @@
+// Tests what keys say of weights and of what an optimizer keeps of them.
+
+#include "core/megatron/parameter_role.hpp"
+
+#include <gtest/gtest.h>
+
+namespace reprise {
+namespace {
+
+using RoleKind = ParameterRole::Kind;
+
+TEST(ParameterRole, keys_of_torch_and_of_megatron) {
+  const std::pair<const char*, ParameterRole> rows[] = {
+      {"layers.0.weight", {RoleKind::kWeight, ""}},
+      {"optimizer.state.layers.0.weight.exp_avg", {RoleKind::kMoment, "layers.0.weight"}},
+      {"optimizer.state.exp_avg_sq.decoder.w", {RoleKind::kMoment, "decoder.w"}},
+      {"chained_0.optimizer.state.exp_avg.decoder.w", {RoleKind::kMoment, "decoder.w"}},
+      {"optimizer.state.fp32_param.decoder.w", {RoleKind::kMaster, "decoder.w"}},
+      {"optim.state.w.step", {RoleKind::kStep, "w"}},
+      {"train_state.step", {RoleKind::kStep, ""}},
+      {"step", {RoleKind::kStep, ""}},
+      {"optimizer.distributed.dp_group_idx_0.gbuf_idx_0.param", {RoleKind::kOther, ""}},
+      {"actor/optim.state.w.momentum_buffer", {RoleKind::kMoment, "w"}},
+  };
+  for (const auto& [key, role] : rows) {
+    EXPECT_EQ(role_of(key).kind, role.kind) << key;
+    EXPECT_EQ(role_of(key).parameter, role.parameter) << key;
+  }
+}
+
+TEST(ParameterRole, moments_find_their_weight_whatever_stands_before_it) {
+  const std::vector<std::string> keys = {"model.a.weight",
+                                         "model.b.weight",
+                                         "optimizer.state.a.weight.exp_avg",
+                                         "optimizer.state.model.b.weight.exp_avg",
+                                         "optimizer.state.model.b.weight.step",
+                                         "optimizer.state.weight.exp_avg"};
+  const auto found = parameters_of(keys);
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_EQ(found.at("model.a.weight").moments,
+            (std::vector<std::string>{"optimizer.state.a.weight.exp_avg"}));
+  EXPECT_EQ(found.at("model.b.weight").moments,
+            (std::vector<std::string>{"optimizer.state.model.b.weight.exp_avg"}));
+  EXPECT_EQ(found.at("model.b.weight").step, "optimizer.state.model.b.weight.step");
+}
+
+TEST(ParameterRole, parts_of_a_checkpoint_are_kept_apart) {
+  const std::vector<std::string> keys = {"actor/w", "critic/w", "critic/optim.state.w.exp_avg"};
+  const auto found = parameters_of(keys);
+  EXPECT_TRUE(found.at("actor/w").moments.empty());
+  EXPECT_EQ(found.at("critic/w").moments.size(), 1U);
+}
+
+}  // namespace
+}  // namespace reprise

@@ -1,0 +1,142 @@
+// Tests what is said of a run from what is kept of its generations.
+
+#include "core/trend/trend.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace reprise {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+/// Generations of a training of two weights and a frozen one, whose tensors all move as they
+/// should. A test changes what it is about.
+struct Run {
+  std::vector<GenerationFacts> generations;
+
+  Run() {
+    for (std::uint64_t g = 0; g < 3; ++g) {
+      GenerationFacts facts{.name = "step-" + std::to_string(g + 1),
+                            .number = static_cast<std::int64_t>(g + 1)};
+      facts.iteration = facts.number;
+      for (const char* weight : {"a.weight", "b.weight"}) {
+        add(facts, weight, 10 + g);
+        add(facts, std::string("optimizer.state.") + weight + ".exp_avg", 20 + g);
+        add(facts, std::string("optimizer.state.") + weight + ".exp_avg_sq", 30 + g);
+        add(facts, std::string("optimizer.state.") + weight + ".step", 40 + g).number =
+            static_cast<double>(g);
+      }
+      add(facts, "frozen.weight", 50);
+      generations.push_back(std::move(facts));
+    }
+  }
+
+  static TensorFacts& add(GenerationFacts& facts, const std::string& key, std::uint64_t digest) {
+    return facts.tensors[key] = {.role = role_of(key), .digest = {digest, digest}, .bytes = 64};
+  }
+  /// Lets tensors whose keys contain the text be in the last generation what they were before.
+  Run& still(const std::string& text) {
+    for (auto& [key, facts] : generations[2].tensors) {
+      if (key.find(text) != std::string::npos) facts = generations[1].tensors.at(key);
+    }
+    return *this;
+  }
+
+  std::vector<std::string> codes() const {
+    std::vector<std::string> codes;
+    for (const TrendFinding& finding : judge_trend(generations).findings) {
+      codes.push_back(std::string(name_of(finding.severity)) + " " + finding.code);
+    }
+    return codes;
+  }
+};
+
+TEST(Trend, a_healthy_run_with_a_frozen_weight_has_no_finding) {
+  const TrendReport report = judge_trend(Run().generations);
+  EXPECT_TRUE(report.healthy());
+  EXPECT_THAT(report.findings, IsEmpty());
+  EXPECT_THAT(report.frozen, ElementsAre("frozen.weight"));
+  ASSERT_EQ(report.rows.size(), 3U);
+  EXPECT_EQ(report.rows[0].compared, 0U);
+  EXPECT_EQ(report.rows[2].compared, 9U);
+  EXPECT_EQ(report.rows[2].changed, 8U);
+  EXPECT_EQ(report.rows[2].bytes_shared, 64U);
+  EXPECT_EQ(report.rows[2].weights, 2U);
+  EXPECT_EQ(report.rows[2].weights_changed, 2U);
+  EXPECT_EQ(report.compared(), 2U);
+}
+
+TEST(Trend, what_did_not_move_is_told_by_its_kind) {
+  EXPECT_THAT(Run().still("").codes(), ElementsAre("error STALE_BYTES"));
+  EXPECT_THAT(Run().still("weight").codes(), ElementsAre("error STALE_BYTES"));
+  EXPECT_THAT(Run().still(".exp_avg").codes(), ElementsAre("error STILL_MOMENTS"));
+  EXPECT_THAT(Run().still(".step").codes(), ElementsAre("warning STILL_STEPS"));
+  EXPECT_THAT(Run().still("a.weight").codes(), ElementsAre("note NOT_STEPPED"));
+  Run some;
+  some.still("a.weight");
+  some.generations[2].tensors.at("optimizer.state.a.weight.step").digest[0] = 99;
+  EXPECT_THAT(some.codes(), ElementsAre("error STALE_BYTES"));
+  Run weight;
+  weight.generations[2].tensors.at("a.weight") = weight.generations[1].tensors.at("a.weight");
+  EXPECT_THAT(weight.codes(), ElementsAre("warning STILL_WEIGHT"));
+  weight.generations[2].tensors.at("a.weight").dtype = DType::kBFloat16;
+  weight.generations[1].tensors.at("a.weight").dtype = DType::kBFloat16;
+  EXPECT_THAT(weight.codes(), ElementsAre("note ROUNDED_AWAY"));
+}
+
+TEST(Trend, moments_that_are_zero_are_a_warning) {
+  Run run;
+  for (auto& generation : run.generations) {
+    for (auto& [key, facts] : generation.tensors) {
+      if (key.find("exp_avg") == std::string::npos || key.find(".a.") == std::string::npos)
+        continue;
+      facts.digest[0] = 0;
+      facts.digest[1] = 0;
+      facts.zero = true;
+    }
+  }
+  EXPECT_THAT(run.codes(), ElementsAre("warning ZERO_MOMENTS", "warning ZERO_MOMENTS"));
+}
+
+TEST(Trend, an_iteration_that_does_not_go_on_is_an_error) {
+  Run run;
+  run.generations[2].iteration = 2;
+  EXPECT_THAT(run.codes(), ElementsAre("error STALE_ITERATION"));
+  run.generations[2].iteration = 30;  // counted otherwise than in the names, which is legal
+  EXPECT_THAT(run.codes(), IsEmpty());
+}
+
+TEST(Trend, weights_alone_must_move_one_of_them) {
+  Run run;
+  for (auto& generation : run.generations) {
+    std::erase_if(generation.tensors,
+                  [](const auto& named) { return named.first.starts_with("optimizer"); });
+  }
+  EXPECT_THAT(run.codes(), IsEmpty());
+  EXPECT_THAT(Run(run).still("a.weight").codes(), IsEmpty());
+  EXPECT_THAT(Run(run).still("weight").codes(), ElementsAre("error STALE_BYTES"));
+}
+
+TEST(Trend, a_generation_that_can_t_be_read_is_left_out) {
+  Run run;
+  run.generations[1].unread = "torn";
+  run.generations[1].tensors.clear();
+  const TrendReport report = judge_trend(run.generations);
+  EXPECT_TRUE(report.healthy());
+  EXPECT_TRUE(report.anything_unread());
+  EXPECT_EQ(report.compared(), 1U);
+  EXPECT_EQ(report.rows[2].compared, 9U);
+}
+
+TEST(Trend, one_generation_is_compared_with_nothing) {
+  Run run;
+  run.generations.resize(1);
+  EXPECT_EQ(judge_trend(run.generations).compared(), 0U);
+}
+
+}  // namespace
+}  // namespace reprise
