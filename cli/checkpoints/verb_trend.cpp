@@ -68,9 +68,11 @@ class TrendVerb final : public SurveyVerb {
 
   ExitCode run(const Console& console) override {
     std::vector<StoredPath> stored;
+    std::vector<const StoredPath*> all;
     for (const std::string& path : paths_) stored.push_back(stored_path(path));
+    for (const StoredPath& one : stored) all.push_back(&one);
     const TrendReport report = survey(console, [&](const SurveyPorts& ports) {
-      return paths_.size() == 1 ? of_root(stored.front(), ports) : of_each(stored, ports);
+      return paths_.size() == 1 ? of_root(stored.front(), ports) : of_each(all, ports);
     });
     if (json()) {
       console.out << trend_json(report);
@@ -90,6 +92,9 @@ class TrendVerb final : public SurveyVerb {
 
   TrendReport of_root(const StoredPath& root, const SurveyPorts& ports) {
     RunGenerations run = run_generations(*root.store, root.path);
+    if (run.found.empty() && !checkpoints_within(*root.store, root.path).empty()) {
+      return of_each(std::vector{&root}, ports);  // a checkpoint itself
+    }
     if (run.found.empty()) {
       throw Error(Code::kNotFound,
                   "no directory there has a name that ends in a number and holds a checkpoint",
@@ -102,14 +107,16 @@ class TrendVerb final : public SurveyVerb {
     return trend(*root.store, run.found, wanted(), ports);
   }
 
-  TrendReport of_each(const std::vector<StoredPath>& stored, const SurveyPorts& ports) const {
-    std::vector<GenerationFacts> all;
+  TrendReport of_each(const std::vector<const StoredPath*>& stored,
+                      const SurveyPorts& ports) const {
+    TrendJudge judge;
     for (std::size_t i = 0; i < stored.size(); ++i) {
       const RunGeneration one{static_cast<std::int64_t>(i), printable(paths_[i]),
-                              checkpoints_within(*stored[i].store, stored[i].path), stored[i].path};
-      all.push_back(facts_of(*stored[i].store, one, wanted(), ports));
+                              checkpoints_within(*stored[i]->store, stored[i]->path),
+                              stored[i]->path};
+      judge.add(facts_of(*stored[i]->store, one, wanted(), ports));
     }
-    return judge_trend(all);
+    return judge.report();
   }
 
   void print(const TrendReport& report, const Console& console) const {

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -201,13 +202,27 @@ class SourceFinder {
               one, std::make_unique<LineDigests>(shape, size_of(one.dtype), has_columns(shape)));
         }
       }
-      compute(true, lines);
-      compute(false, lines);
+      if (!compute(lines)) continue;
       compare_lines(lines);
       for (const auto& [what, own] : lines) {
         if (what.dtype != what.which.tensor->dtype) continue;
         summaries_.push_back({what, own->whole(), own->transposed(), own->constant()});
       }
+    }
+  }
+
+  /// Returns false, and tells it, if something can't be read.
+  bool compute(Lines& lines) {
+    try {
+      compute(true, lines);
+      compute(false, lines);
+      return true;
+    } catch (const Error& error) {
+      if (!concerns_one_item(error)) throw;
+      report_.notes.push_back(finding_from(error, Severity::kNote));
+      report_.notes.back().message =
+          "not all sources were looked for: " + report_.notes.back().message;
+      return false;
     }
   }
 
@@ -287,6 +302,8 @@ class SourceFinder {
       auto& of_side = by_digest[one.what.which.of_left ? 0 : 1];
       of_side[{one.what.dtype, one.whole}].push_back(&one);
     }
+    std::set<std::string_view> keys;
+    for (const Target& target : targets_) keys.insert(target.row->key);
     for (Target& target : targets_) {
       const bool has_order =
           target.row->source && target.row->source->order && !target.row->source->order->permuted;

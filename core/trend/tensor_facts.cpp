@@ -58,7 +58,7 @@ void add_common(Checkpoint& checkpoint, GenerationFacts& facts) {
 std::optional<double> counter_of(Checkpoint& checkpoint, const StoredTensor& tensor,
                                  Device& device) {
   if (volume(logical_shape(tensor)) != 1) return std::nullopt;
-  Bytes staging(std::size_t{64} << 10U);
+  Bytes staging(4096);
   Bytes element(size_of(tensor.dtype));
   TensorReader({checkpoint, device, staging}, tensor)
       .read(Box::whole(logical_shape(tensor)), element.data());

@@ -218,23 +218,6 @@ TrendRow row_of(const GenerationFacts& facts) {
   return row;
 }
 
-/// Weights without moments that are the same in all generations, if other weights have moments.
-std::vector<std::string> frozen_of(const std::vector<const GenerationFacts*>& read) {
-  std::vector<std::string> frozen;
-  if (read.size() < 2) return frozen;
-  const Parameters all = float_parameters(read.back()->tensors);
-  if (!have_moments(all)) return frozen;
-  for (const auto& [key, parameter] : all) {
-    if (!parameter.moments.empty()) continue;
-    const bool same = std::ranges::all_of(read, [&](const GenerationFacts* one) {
-      const auto found = one->tensors.find(key);
-      return found != one->tensors.end() && found->second.same(read.back()->tensors.at(key));
-    });
-    if (same) frozen.push_back(key);
-  }
-  return frozen;
-}
-
 }  // namespace
 
 std::uint64_t TrendReport::compared() const {
@@ -251,22 +234,35 @@ bool TrendReport::healthy() const {
       findings, [](const TrendFinding& one) { return one.severity == Severity::kError; });
 }
 
-TrendReport judge_trend(const std::vector<GenerationFacts>& generations) {
-  TrendReport report;
-  std::vector<const GenerationFacts*> read;
-  for (const GenerationFacts& facts : generations) {
-    report.rows.push_back(row_of(facts));
-    for (const Finding& finding : facts.damage) {
-      report.findings.push_back(
-          {Severity::kError, std::string(name_of(finding.code)), facts.name, finding.message,
-           finding.key.empty() ? std::vector<std::string>() : std::vector{finding.key}});
-    }
-    if (!facts.unread.empty()) continue;
-    if (!read.empty()) Pair(*read.back(), facts, report.rows.back(), report.findings).judge();
-    read.push_back(&facts);
+void TrendJudge::add(GenerationFacts generation) {
+  report_.rows.push_back(row_of(generation));
+  for (const Finding& finding : generation.damage) {
+    report_.findings.push_back({Severity::kError,
+                                std::string(name_of(finding.code)),
+                                generation.name,
+                                finding.message,
+                                {finding.key}});
   }
-  report.frozen = frozen_of(read);
-  return report;
+  if (!generation.unread.empty()) return;
+  if (last_) {
+    Pair(*last_, generation, report_.rows.back(), report_.findings).judge();
+    note_frozen(generation);
+  }
+  last_ = std::move(generation);
+}
+
+void TrendJudge::note_frozen(const GenerationFacts& generation) {
+  const Parameters all = float_parameters(generation.tensors);
+  const bool any_moments = have_moments(all);
+  const bool first = report_.compared() <= 1;
+  std::vector<std::string> frozen;
+  for (const auto& [key, parameter] : all) {
+    if (!parameter.moments.empty() || !any_moments) continue;
+    const auto then = last_->tensors.find(key);
+    const bool same = then != last_->tensors.end() && then->second.same(generation.tensors.at(key));
+    if (same && (first || std::ranges::binary_search(report_.frozen, key))) frozen.push_back(key);
+  }
+  report_.frozen = std::move(frozen);
 }
 
 GenerationFacts facts_of(Store& store, const RunGeneration& generation,
@@ -288,11 +284,11 @@ GenerationFacts facts_of(Store& store, const RunGeneration& generation,
 
 TrendReport trend(Store& store, const std::vector<RunGeneration>& generations,
                   const std::function<bool(const std::string&)>& wanted, const SurveyPorts& ports) {
-  std::vector<GenerationFacts> all;
+  TrendJudge judge;
   for (const RunGeneration& generation : generations) {
-    all.push_back(facts_of(store, generation, wanted, ports));
+    judge.add(facts_of(store, generation, wanted, ports));
   }
-  return judge_trend(all);
+  return judge.report();
 }
 
 }  // namespace reprise

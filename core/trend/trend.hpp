@@ -52,17 +52,28 @@ struct TrendReport {
   bool healthy() const;  ///< no finding is an error
 };
 
-/// Judges generations in order. A pair is compared if both were read.
+/// Judges generations in order. Each is compared with the one before, if both were read; only the
+/// last one is kept.
 ///
 /// Errors: STALE_BYTES, where no weight that has moments changed, or no weight at all if none has;
 /// where a weight and its moments are the same, although its step counter went on or there is none;
-/// where the moments of a weight that changed are the same, and not zero; where the iteration that
-/// the state names did not go on.
+/// STILL_MOMENTS, where the moments of a weight that changed are the same, and not zero;
+/// STALE_ITERATION, where the iteration that the state names did not go on.
 /// Warnings: a weight in float32 or float64 that is the same although its moments changed; moments
 /// that are zero although their weight changed; step counters that did not go on although weights
 /// changed, or went back. Notes: weights in narrower types that are the same, which rounding can
 /// do; weights that the optimizer did not step; tensors that only one of the two has.
-TrendReport judge_trend(const std::vector<GenerationFacts>& generations);
+class TrendJudge {
+ public:
+  void add(GenerationFacts generation);
+  const TrendReport& report() const { return report_; }
+
+ private:
+  void note_frozen(const GenerationFacts& generation);
+
+  TrendReport report_;
+  std::optional<GenerationFacts> last_;  ///< that was read
+};
 
 /// Reads what is kept of a generation. If it can't be read, GenerationFacts::unread says why.
 /// `wanted` says which keys to read.

@@ -20,7 +20,8 @@ from typing import Any, Union
 from . import program
 from .errors import Error
 
-__all__ = ["Answer", "diff", "digest", "export", "import_", "inspect", "plan", "reshard", "seal", "verify", "which"]
+__all__ = ["Answer", "diff", "digest", "export", "import_", "inspect",
+           "plan", "reshard", "seal", "trend", "verify", "which"]
 
 Path = Union[str, "os.PathLike[str]"]
 
@@ -57,6 +58,8 @@ def inspect(checkpoint: Path, **options: Any) -> Answer:
 def verify(checkpoint: Path, **options: Any) -> Answer:
     """Returns whether a checkpoint is whole, and what is wrong with it: ``answer["findings"]``, ``answer["verdict"]``.
 
+    With ``health=True`` also of its numbers, and with ``against=OLDER`` compared with an older checkpoint.
+
     Throws Error if it can't be opened.
     """
     answer = _answer("verify", [checkpoint], options)
@@ -66,7 +69,8 @@ def verify(checkpoint: Path, **options: Any) -> Answer:
 def diff(left: Path, right: Path, **options: Any) -> Answer:
     """Returns whether two checkpoints hold the same content, whatever their layouts, and what differs.
 
-    Throws Error if one can't be opened. What is damaged within is ``answer["damage"]``.
+    ``tensor["source"]`` says where values come from that differ; ``sort="change"`` puts what changed most first. Throws
+    Error if one can't be opened. What is damaged within is ``answer["damage"]``.
     """
     return _answer("diff", [left, right], options)
 
@@ -120,6 +124,14 @@ def which(root: Path, **options: Any) -> Answer:
     With ``for_="torchtitan"`` that of one program. Throws Error if no checkpoint there has a program's names.
     """
     return _answer("which", [root], options)
+
+
+def trend(*checkpoints: Path, **options: Any) -> Answer:
+    """Returns whether each checkpoint of a run moved on from the one before: ``answer["checkpoints"]``, ``["findings"]``.
+
+    Takes the directory of a run, or two checkpoints or more in their order. Throws Error if there are none.
+    """
+    return _answer("trend", list(checkpoints), options)
 
 
 def _answer(verb: str, paths: list[Path], options: dict[str, Any]) -> Answer:

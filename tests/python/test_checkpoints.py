@@ -128,6 +128,21 @@ class Checkpoints(Scratch):
         found = checkpoints.verify(snapshot)
         self.assertEqual((found.good, found["verdict"]), (False, "damaged"))
 
+    def test_trend(self):
+        run = ROOT / "tests/data/changes_2.15.0/run"
+        found = checkpoints.trend(run)
+        self.assertTrue(found.good)
+        self.assertEqual([one["name"] for one in found["checkpoints"]], ["step-2", "step-4", "step-6"])
+        back = checkpoints.trend(run / "step-4", run / "step-2")
+        self.assertEqual((back.code, back["verdict"]), (1, "stale"))
+        self.assertTrue(checkpoints.verify(run / "step-4", health=True, against=run / "step-2").good)
+
+    def test_sources(self):
+        pair = [ROOT / "tests/data/changes_2.15.0" / name for name in "ab"]
+        found = {one["key"]: one for one in checkpoints.diff(*pair, sort="change")["tensors"]}
+        self.assertEqual(found["scaled.twice"]["source"]["sentence"], "B is A times 2")
+        self.assertIsNone(found["none.noise"]["source"])
+
     def test_which(self):
         for step in (5, 20):
             shutil.copytree(ROOT / "tests/data/torch_2.15.0/plain", self.folder / f"step-{step}")

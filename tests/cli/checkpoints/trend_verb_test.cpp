@@ -94,6 +94,7 @@ TEST(TrendVerb, one_checkpoint_alone_is_inconclusive) {
   const auto result = run_program({"trend", run.path()});
   EXPECT_EQ(result.exit_code, 3) << result.all();
   EXPECT_THAT(result.out, HasSubstr("nothing to compare"));
+  EXPECT_EQ(run_program({"trend", run.path("step-2")}).exit_code, 3);
 }
 
 TEST(TrendVerb, what_can_t_be_read_is_told_and_decides) {

@@ -8,7 +8,7 @@
 
 #include "core/geometry/blocks.hpp"
 
-namespace reprise {
+namespace reprise::test::line_digests_test {
 namespace {
 
 std::uint16_t number_at(const Dims& index) {
@@ -89,4 +89,4 @@ TEST(LineDigests, only_a_tensor_of_one_value_is_constant) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::test::line_digests_test

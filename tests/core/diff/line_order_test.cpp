@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace reprise {
+namespace reprise::test::line_order_test {
 namespace {
 
 using Lines = std::vector<std::uint64_t>;
@@ -91,4 +91,4 @@ TEST(LineOrder, a_million_equal_lines_take_no_time) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::test::line_order_test

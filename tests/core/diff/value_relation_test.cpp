@@ -9,7 +9,7 @@
 #include <limits>
 #include <vector>
 
-namespace reprise {
+namespace reprise::test::value_relation_test {
 namespace {
 
 using Kind = ValueRelation::Kind;
@@ -126,4 +126,4 @@ TEST(ValueRelation, rounding_is_to_the_nearest_and_to_even) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::test::value_relation_test

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace reprise {
+namespace reprise::test::word_hint_test {
 namespace {
 
 using Keys = std::vector<std::string>;
@@ -83,4 +83,4 @@ TEST(WordHint, a_rule_that_would_undo_a_match_or_join_keys_is_no_hint) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::test::word_hint_test

@@ -10,7 +10,7 @@
 
 #include "core/base/bytes.hpp"
 
-namespace reprise {
+namespace reprise::test::element_change_test {
 namespace {
 
 ElementChange change(const std::vector<float>& before, const std::vector<float>& after) {
@@ -57,4 +57,4 @@ TEST(ElementChange, complex_numbers_and_integers_are_numbers_too) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::test::element_change_test

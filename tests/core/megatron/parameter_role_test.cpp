@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace reprise {
+namespace reprise::test::parameter_role_test {
 namespace {
 
 using RoleKind = ParameterRole::Kind;
@@ -52,4 +52,4 @@ TEST(ParameterRole, parts_of_a_checkpoint_are_kept_apart) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::test::parameter_role_test

@@ -7,18 +7,24 @@
 
 #include <algorithm>
 
-namespace reprise {
+namespace reprise::test::trend_test {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
+TrendReport judged(const std::vector<GenerationFacts>& generations) {
+  TrendJudge judge;
+  for (const GenerationFacts& one : generations) judge.add(one);
+  return judge.report();
+}
+
 /// Generations of a training of two weights and a frozen one, whose tensors all move as they
 /// should. A test changes what it is about.
-struct Run {
+struct Training {
   std::vector<GenerationFacts> generations;
 
-  Run() {
+  Training() {
     for (std::uint64_t g = 0; g < 3; ++g) {
       GenerationFacts facts{.name = "step-" + std::to_string(g + 1),
                             .number = static_cast<std::int64_t>(g + 1)};
@@ -39,7 +45,7 @@ struct Run {
     return facts.tensors[key] = {.role = role_of(key), .digest = {digest, digest}, .bytes = 64};
   }
   /// Lets tensors whose keys contain the text be in the last generation what they were before.
-  Run& still(const std::string& text) {
+  Training& still(const std::string& text) {
     for (auto& [key, facts] : generations[2].tensors) {
       if (key.find(text) != std::string::npos) facts = generations[1].tensors.at(key);
     }
@@ -48,7 +54,7 @@ struct Run {
 
   std::vector<std::string> codes() const {
     std::vector<std::string> codes;
-    for (const TrendFinding& finding : judge_trend(generations).findings) {
+    for (const TrendFinding& finding : judged(generations).findings) {
       codes.push_back(std::string(name_of(finding.severity)) + " " + finding.code);
     }
     return codes;
@@ -56,7 +62,7 @@ struct Run {
 };
 
 TEST(Trend, a_healthy_run_with_a_frozen_weight_has_no_finding) {
-  const TrendReport report = judge_trend(Run().generations);
+  const TrendReport report = judged(Training().generations);
   EXPECT_TRUE(report.healthy());
   EXPECT_THAT(report.findings, IsEmpty());
   EXPECT_THAT(report.frozen, ElementsAre("frozen.weight"));
@@ -71,16 +77,16 @@ TEST(Trend, a_healthy_run_with_a_frozen_weight_has_no_finding) {
 }
 
 TEST(Trend, what_did_not_move_is_told_by_its_kind) {
-  EXPECT_THAT(Run().still("").codes(), ElementsAre("error STALE_BYTES"));
-  EXPECT_THAT(Run().still("weight").codes(), ElementsAre("error STALE_BYTES"));
-  EXPECT_THAT(Run().still(".exp_avg").codes(), ElementsAre("error STILL_MOMENTS"));
-  EXPECT_THAT(Run().still(".step").codes(), ElementsAre("warning STILL_STEPS"));
-  EXPECT_THAT(Run().still("a.weight").codes(), ElementsAre("note NOT_STEPPED"));
-  Run some;
+  EXPECT_THAT(Training().still("").codes(), ElementsAre("error STALE_BYTES"));
+  EXPECT_THAT(Training().still("weight").codes(), ElementsAre("error STALE_BYTES"));
+  EXPECT_THAT(Training().still(".exp_avg").codes(), ElementsAre("error STILL_MOMENTS"));
+  EXPECT_THAT(Training().still(".step").codes(), ElementsAre("warning STILL_STEPS"));
+  EXPECT_THAT(Training().still("a.weight").codes(), ElementsAre("note NOT_STEPPED"));
+  Training some;
   some.still("a.weight");
   some.generations[2].tensors.at("optimizer.state.a.weight.step").digest[0] = 99;
   EXPECT_THAT(some.codes(), ElementsAre("error STALE_BYTES"));
-  Run weight;
+  Training weight;
   weight.generations[2].tensors.at("a.weight") = weight.generations[1].tensors.at("a.weight");
   EXPECT_THAT(weight.codes(), ElementsAre("warning STILL_WEIGHT"));
   weight.generations[2].tensors.at("a.weight").dtype = DType::kBFloat16;
@@ -89,7 +95,7 @@ TEST(Trend, what_did_not_move_is_told_by_its_kind) {
 }
 
 TEST(Trend, moments_that_are_zero_are_a_warning) {
-  Run run;
+  Training run;
   for (auto& generation : run.generations) {
     for (auto& [key, facts] : generation.tensors) {
       if (key.find("exp_avg") == std::string::npos || key.find(".a.") == std::string::npos)
@@ -103,7 +109,7 @@ TEST(Trend, moments_that_are_zero_are_a_warning) {
 }
 
 TEST(Trend, an_iteration_that_does_not_go_on_is_an_error) {
-  Run run;
+  Training run;
   run.generations[2].iteration = 2;
   EXPECT_THAT(run.codes(), ElementsAre("error STALE_ITERATION"));
   run.generations[2].iteration = 30;  // counted otherwise than in the names, which is legal
@@ -111,21 +117,21 @@ TEST(Trend, an_iteration_that_does_not_go_on_is_an_error) {
 }
 
 TEST(Trend, weights_alone_must_move_one_of_them) {
-  Run run;
+  Training run;
   for (auto& generation : run.generations) {
     std::erase_if(generation.tensors,
                   [](const auto& named) { return named.first.starts_with("optimizer"); });
   }
   EXPECT_THAT(run.codes(), IsEmpty());
-  EXPECT_THAT(Run(run).still("a.weight").codes(), IsEmpty());
-  EXPECT_THAT(Run(run).still("weight").codes(), ElementsAre("error STALE_BYTES"));
+  EXPECT_THAT(Training(run).still("a.weight").codes(), IsEmpty());
+  EXPECT_THAT(Training(run).still("weight").codes(), ElementsAre("error STALE_BYTES"));
 }
 
 TEST(Trend, a_generation_that_can_t_be_read_is_left_out) {
-  Run run;
+  Training run;
   run.generations[1].unread = "torn";
   run.generations[1].tensors.clear();
-  const TrendReport report = judge_trend(run.generations);
+  const TrendReport report = judged(run.generations);
   EXPECT_TRUE(report.healthy());
   EXPECT_TRUE(report.anything_unread());
   EXPECT_EQ(report.compared(), 1U);
@@ -133,10 +139,10 @@ TEST(Trend, a_generation_that_can_t_be_read_is_left_out) {
 }
 
 TEST(Trend, one_generation_is_compared_with_nothing) {
-  Run run;
+  Training run;
   run.generations.resize(1);
-  EXPECT_EQ(judge_trend(run.generations).compared(), 0U);
+  EXPECT_EQ(judged(run.generations).compared(), 0U);
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::test::trend_test
