@@ -1,9 +1,6 @@
 #include "core/diff/tensor_source.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
-#include <cstdlib>
 #include <vector>
 
 #include "core/base/print.hpp"
@@ -12,18 +9,6 @@ namespace reprise {
 namespace {
 
 constexpr std::size_t kBlocksShown = 3;
-
-/// Returns the fewest digits that give the number; as a float32, if it is one.
-std::string factor_text(double value) {
-  const bool narrow = static_cast<double>(static_cast<float>(value)) == value;
-  std::array<char, 40> text{};
-  for (int digits = 1; digits <= 17; ++digits) {
-    std::snprintf(text.data(), text.size(), "%.*g", digits, value);
-    const double read = std::strtod(text.data(), nullptr);
-    if (read == value || (narrow && static_cast<double>(static_cast<float>(read)) == value)) break;
-  }
-  return text.data();
-}
 
 std::string relation_text(const ValueRelation& relation) {
   const std::string dtype(name_of(relation.dtype));

@@ -155,10 +155,19 @@ bool can_relate(DType left, DType right) {
   return form_of(left) && form_of(right) && numbers_per_element(left) == numbers_per_element(right);
 }
 
-double rounded_to(DType dtype, double value) {
-  const auto form = form_of(dtype);
-  CHECK(form.has_value(), dtype);
-  return rounded(*form, value);
+std::string factor_text(double factor) {
+  const double under = std::round(1 / factor);
+  if (std::fabs(under) > 2 && std::fabs(under) < 1e6 && 1 / under == factor) {
+    return std::string(under < 0 ? "-1/" : "1/") + std::to_string(std::llabs(std::llround(under)));
+  }
+  const auto narrow = [](double value) { return static_cast<double>(static_cast<float>(value)); };
+  std::array<char, 40> text{};
+  for (int digits = 1; digits <= 17; ++digits) {
+    std::snprintf(text.data(), text.size(), "%.*g", digits, factor);
+    const double read = std::strtod(text.data(), nullptr);
+    if (read == factor || (narrow(factor) == factor && narrow(read) == factor)) break;
+  }
+  return text.data();
 }
 
 RelationFinder::RelationFinder(DType left, DType right) : left_(left), right_(right) {

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -14,8 +15,10 @@ namespace reprise {
 
 struct ValueRelation {
   enum class Kind : std::uint8_t {
-    kSameValue,    ///< of other types, but of the same value
-    kRounded,      ///< right is left, rounded to `dtype` to the nearest, and to even between two
+    kSameValue,  ///< of other types, but of the same value
+    /// Right is left, rounded to `dtype` as PyTorch converts: to the nearest value, and to even
+    /// between two. Too large a number becomes infinite, or NaN in a type without infinity.
+    kRounded,
     kRoundedBack,  ///< left is right, rounded likewise
     kCut,          ///< right is left with its lower bits cut off, which leaves a bfloat16
     kNegated,
@@ -35,10 +38,9 @@ std::string_view name_of(ValueRelation::Kind kind);
 /// complex.
 bool can_relate(DType left, DType right);
 
-/// Rounds to the nearest value of a float type, and to even between two, as PyTorch converts. Too
-/// large a number becomes infinite, or NaN in a type without infinity. can_relate(dtype, dtype)
-/// must be true.
-double rounded_to(DType dtype, double value);
+/// Prints a factor with the fewest digits that give it, as a float32 if it is one; "1/3" if it is
+/// one over a whole number.
+std::string factor_text(double factor);
 
 class RelationFinder {
  public:

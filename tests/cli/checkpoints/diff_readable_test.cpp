@@ -13,11 +13,11 @@
 #include <vector>
 
 #include "cli/output/diff_text.hpp"
-#include "tests/program/damage.hpp"
-#include "tests/program/run_program.hpp"
 #include "tests/contracts/not_root.hpp"
 #include "tests/contracts/temporary_directory.hpp"
 #include "tests/fixtures/written_checkpoint.hpp"
+#include "tests/program/damage.hpp"
+#include "tests/program/run_program.hpp"
 
 namespace reprise::test::diff_readable_test {
 namespace {
@@ -100,11 +100,13 @@ TEST(DiffReadable, stat_counts_groups_of_keys_and_lists_no_key) {
   const Many many;
   const auto result = run_program({"diff", "--stat", many.left, many.right});
   EXPECT_EQ(result.exit_code, 1) << result.all();
-  EXPECT_THAT(result.out,
-              ContainsRegex("layers\\.\\*\\.fc1 +800  800 value differs; max_delta 8\n"));
-  EXPECT_THAT(result.out,
-              ContainsRegex("layers\\.\\*\\.norm +800  800 value differs; max_delta 8\n"));
-  EXPECT_THAT(result.out, ContainsRegex("head +1  1 only in A\n"));
+  EXPECT_THAT(
+      result.out,
+      ContainsRegex("layers\\.\\*\\.fc1 +800 +100% +1\\.04  800 value differs; max_delta 8\n"));
+  EXPECT_THAT(
+      result.out,
+      ContainsRegex("layers\\.\\*\\.norm +800 +100% +1\\.04  800 value differs; max_delta 8\n"));
+  EXPECT_THAT(result.out, ContainsRegex("head +1 +1 only in A\n"));
   EXPECT_THAT(result.out, HasSubstr("1 group is of keys the same throughout\n"));
   EXPECT_THAT(result.out, Not(HasSubstr("layers.2")));
   EXPECT_LT(lines_of(result.out).size(), 15U);
