@@ -201,7 +201,8 @@ std::string tensor_row(const TensorDiff& tensor) {
   const bool values = tensor.first.has_value();
   out += cell_html(values ? to_string(*tensor.first) : "") +
          cell_html(values ? tensor.first_left : form_of(tensor.left)) +
-         cell_html(values ? tensor.first_right : form_of(tensor.right)) + cell_html(tensor.reason);
+         cell_html(values ? tensor.first_right : form_of(tensor.right)) +
+         cell_html(tensor.source ? sentence_of(*tensor.source, tensor.key) : tensor.reason);
   return out + "</tr>\n";
 }
 

@@ -161,8 +161,18 @@ void print_tensors(const std::vector<TensorDiff>& tensors, bool by_change, RowBu
   if (!table.empty()) table.print(console);
 }
 
-/// Prints where the values of tensors come from, one line for each, below the rows.
+/// Prints where the values of tensors come from, one line for each, or how many there are below
+/// groups.
 void print_sources(const DiffReport& report, const DiffShown& shown, const Console& console) {
+  if (shown.groups) {
+    const auto found = static_cast<std::uint64_t>(std::ranges::count_if(
+        report.tensors, [](const TensorDiff& tensor) { return tensor.source.has_value(); }));
+    if (found != 0) {
+      console.out << "sources of " << counted(found, "tensor")
+                  << " were found; without --stat each is told\n";
+    }
+    return;
+  }
   RowBudget budget(shown.limit);
   for (const TensorDiff* tensor : in_order(report.tensors)) {
     if (!tensor->source || budget.take(1) == 0) continue;
