@@ -11,7 +11,7 @@
 #include "tests/program/damage.hpp"
 #include "tests/program/run_program.hpp"
 
-namespace reprise::test {
+namespace reprise::test::bad_input_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -198,4 +198,4 @@ TEST(BadInput, NoFlippedBitOfTheMetadataCrashesOrHangs) {
 }
 
 }  // namespace
-}  // namespace reprise::test
+}  // namespace reprise::test::bad_input_test

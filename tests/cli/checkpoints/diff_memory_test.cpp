@@ -14,7 +14,7 @@
 #include "tests/program/run_program.hpp"
 #include "tests/contracts/temporary_directory.hpp"
 
-namespace reprise::test {
+namespace reprise::test::diff_memory_test {
 namespace {
 
 constexpr std::int64_t kRows = 32768;
@@ -96,4 +96,4 @@ TEST(DiffMemory, TwoGigabytesOfTensorsUnder256MiB) {
 }
 
 }  // namespace
-}  // namespace reprise::test
+}  // namespace reprise::test::diff_memory_test

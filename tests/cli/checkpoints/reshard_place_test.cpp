@@ -19,7 +19,7 @@
 #include "tests/program/damage.hpp"
 #include "tests/program/run_program.hpp"
 
-namespace reprise::test {
+namespace reprise::test::reshard_place_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -323,4 +323,4 @@ TEST_F(ReshardPlace, a_source_without_a_whole_copy_is_refused_before_writing) {
 }
 
 }  // namespace
-}  // namespace reprise::test
+}  // namespace reprise::test::reshard_place_test
