@@ -83,18 +83,6 @@ std::string health_line(const HealthReport& health) {
                      counted(errors, "error"), counted(warnings, "warning"));
 }
 
-/// Combines the exit codes of several checkpoints. Unusable input outweighs damage, and damage
-/// outweighs an empty checkpoint.
-ExitCode worse_of(ExitCode a, ExitCode b) {
-  const auto rank = [](ExitCode code) {
-    return code == ExitCode::kUnusable       ? 3
-           : code == ExitCode::kFail         ? 2
-           : code == ExitCode::kInconclusive ? 1
-                                             : 0;
-  };
-  return rank(a) < rank(b) ? b : a;
-}
-
 /// At most this many findings of one kind are printed; any further ones are only counted.
 constexpr std::size_t kShownOfOneKind = 20;
 

@@ -19,4 +19,16 @@ constexpr ExitCode exit_code_for(reports::Verdict verdict) {
   return verdict == reports::Verdict::kFail ? ExitCode::kFail : ExitCode::kInconclusive;
 }
 
+/// Combines the exit codes of several inputs. Unusable input outweighs a failure, and a failure
+/// outweighs what is inconclusive.
+constexpr ExitCode worse_of(ExitCode a, ExitCode b) {
+  const auto rank = [](ExitCode code) {
+    return code == ExitCode::kUnusable       ? 3
+           : code == ExitCode::kFail         ? 2
+           : code == ExitCode::kInconclusive ? 1
+                                             : 0;
+  };
+  return rank(a) < rank(b) ? b : a;
+}
+
 }  // namespace reprise::cli

@@ -8,6 +8,7 @@
 #include "core/format/zip/archive_writer.hpp"
 #include "core/megatron/modules.hpp"
 #include "core/megatron/optimizer_part.hpp"
+#include "core/scan/file_scan.hpp"
 #include "tests/fuzz/item_promises.hpp"
 #include "tests/fuzz/seeds.hpp"
 
@@ -38,6 +39,25 @@ void examine_as_of_modules(const Value& value) {
           "a sharding type is a text or wrong");
 }
 
+/// Scans the input, whatever it is. A value that is read and interpreted has known names alone.
+void examine_names(ByteSpan input, bool interpreted) {
+  SpanSource source(input, {.file = std::string(kFile)});
+  const FileScan scan = scan_file(source);
+  for (const ScannedName& name : scan.names) {
+    promise(!name.name.empty() && name.pickles > 0 && name.offset < input.size(),
+            "a name has its place");
+    promise((name.standing == pickle::Standing::kKnown) == name.why.empty(),
+            "a name that is not known has a reason");
+  }
+  const pickle::Imports found = pickle::imports_of(input, {kFile, kBegin});
+  promise(found.failure || (found.end > 0 && found.end <= input.size()), "a pickle ends in it");
+  if (!interpreted) return;
+  promise(!found.failure, "a value that is read can be scanned");
+  for (const pickle::Import& import : found.imports) {
+    promise(import.standing == pickle::Standing::kKnown, "a value that is read has known names");
+  }
+}
+
 Acceptance run(ByteSpan input) {
   const PickleSource where{kFile, kBegin};
   const auto alone =
@@ -46,6 +66,7 @@ Acceptance run(ByteSpan input) {
     check_written_again(alone->value);
     examine_as_of_modules(alone->value);
   }
+  examine_names(input, alone && !alone->opaque);
   const bool accepted = check_item(item_with(input));
   return alone || accepted ? Acceptance::kAccepted : Acceptance::kRefused;
 }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/format/pickle/pickle_calls.hpp"
+#include "core/format/pickle/pickle_imports.hpp"
 #include "reprise/error.hpp"
 
 namespace reprise::pickle {
@@ -42,6 +43,10 @@ NodeId Globals::load(std::string_view module, std::string_view name) {
   const ModuleAndName known =
       protocol_ <= 2 ? modern_name({module, name}) : ModuleAndName{module, name};
   GlobalName global{known.module, known.name, rule_of(known.module, known.name)};
+  if (log_ != nullptr) {
+    log_->add_name(known, input_.opcode_position());
+    return loaded_.emplace(written, graph_.add_name(global)).first->second;
+  }
   const std::string_view held =
       global.rule == nullptr ? held_for(known.module, known.name) : std::string_view{};
   if (global.rule == nullptr && held.empty() && always_refused(known.module, known.name)) {
@@ -80,7 +85,12 @@ void Globals::not_interpreted(Code code, std::string reason) {
 
 void Globals::check_parts(std::span<const NodeId> items) {
   for (const NodeId item : items) {
-    if (is_getattr(item)) hold(item, "reads attributes");
+    if (!is_getattr(item)) continue;
+    if (log_ != nullptr) {
+      log_refused("builtins.getattr", "it is handed on, and reads attributes when it is called");
+    } else {
+      hold(item, "reads attributes");
+    }
   }
 }
 
@@ -141,7 +151,43 @@ void Globals::misuse(NodeId name, std::string_view how) {
                   full_name(graph_.global(name)) + " may not be " + std::string(how));
 }
 
+void Globals::log_refused(std::string name, std::string why) {
+  log_->add({.name = std::move(name),
+             .position = input_.opcode_position(),
+             .standing = Standing::kRefused,
+             .why = std::move(why)});
+}
+
+NodeId Globals::log_stacked(NodeId module, NodeId name) {
+  const bool texts = graph_.kind(name) == Kind::kText && graph_.kind(module) == Kind::kText;
+  if (texts) return load(graph_.text(module), graph_.text(name));
+  log_refused("a name that the pickle computes", "only running it tells which one");
+  return graph_.add_instance({}, true);
+}
+
+NodeId Globals::log_call(NodeId callee, NodeId args) {
+  if (is_getattr(callee)) log_getattr(args);
+  return graph_.add_instance({.called = true, .type = callee, .args = args}, true);
+}
+
+/// Logs what getattr reads, unless it is a member of a listed enum.
+void Globals::log_getattr(NodeId args) {
+  const auto items =
+      graph_.kind(args) == Kind::kTuple ? graph_.tuple(args) : std::span<const NodeId>{};
+  const bool named = items.size() == 2 && graph_.kind(items[0]) == Kind::kName &&
+                     graph_.kind(items[1]) == Kind::kText;
+  if (!named) {
+    return log_refused("builtins.getattr", "it reads an attribute of what another call returned");
+  }
+  const GlobalName& of = graph_.global(items[0]);
+  const std::string_view member = graph_.text(items[1]);
+  const bool of_enum = of.rule != nullptr && of.rule->call == Args::kScalar;
+  if (of_enum && enum_value(of.module, of.name, member)) return;
+  log_->add_attribute({of.module, of.name}, member, input_.opcode_position());
+}
+
 NodeId Globals::instance(NodeId callee, NodeId args, bool called) {
+  if (log_ != nullptr) return log_call(callee, args);
   if (graph_.kind(callee) != Kind::kName) check_called(callee);
   if (graph_.kind(args) != Kind::kTuple) torn("arguments that are not a tuple");
   const NameRule* rule = graph_.kind(callee) == Kind::kName ? graph_.global(callee).rule : nullptr;
@@ -169,6 +215,7 @@ NodeId Globals::instance(NodeId callee, NodeId args, bool called) {
 }
 
 NodeId Globals::instantiate(NodeId callee, NodeId args) {
+  if (log_ != nullptr) return log_call(callee, args);
   const bool named = graph_.kind(callee) == Kind::kName;
   const NameRule* rule = named ? graph_.global(callee).rule : nullptr;
   const bool made = rule != nullptr && rule->fresh != Args::kNever && graph_.tuple(args).empty();
@@ -270,6 +317,12 @@ const NameRule* Globals::rule_of_type(NodeId instance) const {
 }
 
 void Globals::build(NodeId target, NodeId state) {
+  if (log_ != nullptr) {
+    if (graph_.kind(target) == Kind::kName) {
+      log_refused(full_name(graph_.global(target)), "the pickle changes it for the whole program");
+    }
+    return check_parts({&state, 1});
+  }
   if (graph_.kind(target) != Kind::kInstance) torn("BUILD of something that is not an object");
   check_unused(target);
   Instance& instance = graph_.instance(target);
@@ -296,6 +349,7 @@ void Globals::build(NodeId target, NodeId state) {
 }
 
 void Globals::extend_list(NodeId target, std::span<const NodeId> items) {
+  if (log_ != nullptr) return;
   if (graph_.kind(target) != Kind::kInstance) torn("APPEND to something that is not a list");
   Instance& instance = graph_.instance(target);
   const NameRule* rule = rule_of_type(target);
@@ -305,6 +359,7 @@ void Globals::extend_list(NodeId target, std::span<const NodeId> items) {
 }
 
 void Globals::extend_dict(NodeId target, std::span<const NodeId> items) {
+  if (log_ != nullptr) return;
   if (graph_.kind(target) != Kind::kInstance) torn("SETITEM of something that is not a dict");
   Instance& instance = graph_.instance(target);
   const NameRule* rule = rule_of_type(target);
@@ -313,7 +368,15 @@ void Globals::extend_dict(NodeId target, std::span<const NodeId> items) {
   graph_.extend(instance.dict_items, items);
 }
 
+bool Globals::is_storage(NodeId id) const {
+  if (graph_.kind(id) != Kind::kTuple) return false;
+  const auto items = graph_.tuple(id);
+  return items.size() >= 5 && graph_.kind(items[0]) == Kind::kText &&
+         graph_.text(items[0]) == "storage" && graph_.kind(items[1]) == Kind::kName;
+}
+
 void Globals::check_storage(NodeId id) const {
+  if (log_ != nullptr) return;
   if (grammar_ == Grammar::kMetadata) {
     input_.fail(Code::kRefusedName, "opcode BINPERSID refers to something outside the pickle");
   }

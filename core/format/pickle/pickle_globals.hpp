@@ -15,6 +15,8 @@
 
 namespace reprise::pickle {
 
+class ImportLog;
+
 /// A path such as "name.a.b": a global name, and attributes that were looked up in it one after
 /// another. The module is empty if the path does not start at a global name.
 struct NamePath {
@@ -24,8 +26,10 @@ struct NamePath {
 
 class Globals {
  public:
-  Globals(Graph& graph, const Input& input, Grammar grammar)
-      : graph_(graph), input_(input), grammar_(grammar) {}
+  /// With a log, which goes with Grammar::kAny, nothing is refused: names, and uses of them that no
+  /// reader can follow, are logged.
+  Globals(Graph& graph, const Input& input, Grammar grammar, ImportLog* log)
+      : graph_(graph), input_(input), grammar_(grammar), log_(log) {}
 
   /// Python reads a name as the last protocol before it says.
   void set_protocol(int protocol) {
@@ -50,6 +54,11 @@ class Globals {
   /// Throws unless `id` is the tuple ('storage', class, key, location, count).
   void check_storage(NodeId id) const;
 
+  /// Logs the name that STACK_GLOBAL takes from the stack, and returns its node.
+  NodeId log_stacked(NodeId module, NodeId name);
+  /// True if `id` is a tuple that begins as a storage's does, of any version of torch.
+  bool is_storage(NodeId id) const;
+
   /// Notes builtins.getattr as an item of a container. Code that the pickle calls could take
   /// getattr from the container and call it, and this program would not see that call.
   void check_parts(std::span<const NodeId> items);
@@ -68,6 +77,9 @@ class Globals {
 
  private:
   NodeId instance(NodeId callee, NodeId args, bool called);
+  NodeId log_call(NodeId callee, NodeId args);
+  void log_getattr(NodeId args);
+  void log_refused(std::string name, std::string why);
   /// Returns the rule of an instance's class. Null if the class is not on the list, or if it is not
   /// a name but the result of a call.
   const NameRule* rule_of_type(NodeId instance) const;
@@ -97,6 +109,7 @@ class Globals {
   Graph& graph_;
   const Input& input_;
   Grammar grammar_;
+  ImportLog* log_;
   int protocol_ = 0;
   /// Keyed by module and name as written.
   std::map<std::pair<std::string_view, std::string_view>, NodeId> loaded_;

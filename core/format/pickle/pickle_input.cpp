@@ -20,7 +20,7 @@ Input::Input(ByteSpan bytes, const PickleSource& where) : bytes_(bytes), where_(
 
 std::byte Input::opcode() {
   opcode_at_ = at_;
-  if (at_end()) fail(Code::kTornFile, "the pickle ends without STOP: it is truncated");
+  if (at_end()) fail_at_end("the pickle ends without STOP: it is truncated");
   return bytes_[at_++];
 }
 
@@ -33,8 +33,8 @@ double Input::take_double() {
 
 ByteSpan Input::skip(std::uint64_t length) {
   if (length > remaining()) {
-    fail(Code::kTornFile, "the pickle is truncated or garbled: " + std::to_string(length) +
-                              " bytes should follow, " + std::to_string(remaining()) + " do");
+    fail_at_end("the pickle is truncated or garbled: " + std::to_string(length) +
+                " bytes should follow, " + std::to_string(remaining()) + " do");
   }
   const ByteSpan taken = bytes_.subspan(at_, static_cast<std::size_t>(length));
   at_ += static_cast<std::size_t>(length);
@@ -45,10 +45,15 @@ std::string_view Input::line(std::size_t length_max) {
   const std::string_view rest = as_text(bytes_.subspan(at_)).substr(0, length_max + 1);
   const std::size_t end = rest.find('\n');
   if (end == std::string_view::npos) {
-    fail(Code::kTornFile, "a name in the pickle has no end: truncated or garbled");
+    fail_at_end("a line of the pickle has no end: truncated or garbled");
   }
   at_ += end + 1;
   return rest.substr(0, end);
+}
+
+void Input::fail_at_end(std::string message) {
+  ran_out_ = true;
+  fail(Code::kTornFile, std::move(message));
 }
 
 void Input::fail(Code code, std::string message) const {

@@ -19,6 +19,7 @@ class Input {
 
   /// Returns the next opcode. Later errors report its position.
   std::byte opcode();
+  std::size_t opcode_position() const { return opcode_at_; }
 
   template <class T>
   T take() {
@@ -26,6 +27,10 @@ class Input {
   }
   /// Reads a big-endian double.
   double take_double();
+  /// Returns the next `length` bytes, which must remain, and stays where it is.
+  std::string_view ahead(std::uint64_t length) const {
+    return as_text(bytes_.subspan(at_, static_cast<std::size_t>(length)));
+  }
   /// Returns the next `length` bytes.
   ByteSpan skip(std::uint64_t length);
   /// Returns the text up to the next newline and skips that newline. The text has at most
@@ -33,12 +38,16 @@ class Input {
   std::string_view line(std::size_t length_max);
 
   [[noreturn]] void fail(Code code, std::string message) const;
+  /// Fails because the input ends too early.
+  [[noreturn]] void fail_at_end(std::string message);
+  bool ran_out() const { return ran_out_; }
 
  private:
   ByteSpan bytes_;
   const PickleSource& where_;
   std::size_t at_ = 0;
   std::size_t opcode_at_ = 0;
+  bool ran_out_ = false;  ///< true if it failed because the input ended
 };
 
 }  // namespace reprise::pickle

@@ -1,11 +1,13 @@
 #include "core/format/pickle/pickle_machine.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <map>
 
 #include "core/base/check.hpp"
 #include "core/base/utf8.hpp"
 #include "core/format/pickle/pickle_globals.hpp"
+#include "core/format/pickle/pickle_imports.hpp"
 #include "core/format/pickle/pickle_input.hpp"
 #include "core/format/pickle/pickle_opcodes.hpp"
 #include "reprise/error.hpp"
@@ -24,30 +26,45 @@ constexpr int kProtocolMax = 15;
 
 class PickleMachine {
  public:
-  PickleMachine(ByteSpan bytes, Grammar grammar, const PickleSource& where)
+  PickleMachine(ByteSpan bytes, Grammar grammar, const PickleSource& where,
+                ImportLog* log = nullptr)
       : bytes_(bytes),
         input_(bytes, where),
         graph_(bytes),
         grammar_(grammar),
-        globals_(graph_, input_, grammar) {
+        log_(log),
+        globals_(graph_, input_, grammar, log) {
     constexpr std::size_t kRoom = 64;  // enough for a tensor's pickle
     stack_.reserve(kRoom);
     memo_.reserve(kRoom);
   }
 
   Reading run() {
-    while (step()) {
-    }
+    walk();
     const NodeId root = top();  // as Python, which ignores what else is there
     return {std::move(graph_),        root, input_.position(), globals_.opaque(), globals_.reason(),
             globals_.unlisted_names()};
   }
+  std::size_t walk() {
+    while (step()) {
+    }
+    static_cast<void>(top());
+    return input_.position();
+  }
+  bool ran_out() const { return input_.ran_out(); }
 
  private:
   bool step();
   bool accepted(std::byte code);
   void literal(std::byte code);
   void container(std::byte code);
+  /// Reads the opcodes that only a log of names needs: those of the text protocols, and those that
+  /// refer to something outside the pickle.
+  void logged_only(std::byte code);
+  std::string_view unquoted(std::string_view line) const;
+  void text_line(std::string_view text);
+  std::size_t memo_line();
+  void outside(std::string_view what);
   /// Reads two lines, the module and the name of a class or function.
   NodeId global();
   void protocol();
@@ -89,6 +106,7 @@ class PickleMachine {
   Input input_;
   Graph graph_;
   Grammar grammar_;
+  ImportLog* log_;  ///< null unless the grammar is kAny
   Globals globals_;
   std::vector<NodeId> stack_;
   std::vector<std::size_t> marks_;
@@ -103,6 +121,7 @@ bool PickleMachine::accepted(std::byte code) {
     input_.fail(Code::kTornFile, "byte " + std::to_string(static_cast<unsigned>(code)) +
                                      " is not a pickle opcode: garbled");
   }
+  if (log_ != nullptr) return true;
   const auto refuse = [&](Code why, const char* what) {
     input_.fail(why, "opcode " + std::string(opcode->name) + " " + what +
                          "; no writer of checkpoints "
@@ -296,13 +315,93 @@ void PickleMachine::container(std::byte code) {
       return drop(items);
     }
     default:
+      return logged_only(code);
+  }
+}
+
+void PickleMachine::logged_only(std::byte code) {
+  switch (static_cast<char>(code)) {
+    case '2':
+      return push(top());
+    case 'I':
+    case 'L':
+    case 'F':
+      static_cast<void>(input_.line(input_.remaining()));
+      return push(graph_.add_integer(0));  // nobody asks for its value
+    case 'S':
+      return text_line(unquoted(input_.line(input_.remaining())));
+    case 'V':
+      return text_line(input_.line(input_.remaining()));
+    case 'd':
+    case 'l': {
+      const auto items = marked();
+      globals_.check_parts(items);
+      drop(items);
+      return push(graph_.add(static_cast<char>(code) == 'd' ? Kind::kDict : Kind::kList));
+    }
+    case 'g':
+      return get(memo_line());
+    case 'p':
+      return put(memo_line());
+    case 'P':
+      static_cast<void>(input_.line(input_.remaining()));
+      return outside("something outside the pickle");
+    case '\x82':
+      return outside("what a program registered as extension " +
+                     std::to_string(input_.take<std::uint8_t>()));
+    case '\x83':
+      return outside("what a program registered as extension " +
+                     std::to_string(input_.take<std::uint16_t>()));
+    case '\x84':
+      return outside("what a program registered as extension " +
+                     std::to_string(input_.take<std::uint32_t>()));
+    case '\x97':  // NEXT_BUFFER: bytes that are handed over beside the pickle
+      return push(graph_.add_none());
+    case '\x98':  // READONLY_BUFFER: makes such bytes read-only
+      return static_cast<void>(top());
+    default:
       CHECK(false, static_cast<unsigned>(code));
   }
 }
 
+std::string_view PickleMachine::unquoted(std::string_view line) const {
+  const bool quoted = line.size() >= 2 && (line.front() == '\'' || line.front() == '"') &&
+                      line.back() == line.front();
+  if (!quoted) input_.fail(Code::kTornFile, "opcode STRING without quotes: garbled");
+  return line.substr(1, line.size() - 2);
+}
+
+/// Pushes the text. With escapes it is a value that is not known.
+void PickleMachine::text_line(std::string_view text) {
+  if (text.find('\\') != std::string_view::npos || !is_utf8(text)) {
+    return push(graph_.add_instance({}, true));
+  }
+  const auto position = static_cast<std::size_t>(as_bytes(text).data() - bytes_.data());
+  push(graph_.add_span(Kind::kText, position, text.size()));
+}
+
+std::size_t PickleMachine::memo_line() {
+  const std::string_view line = input_.line(input_.remaining());
+  std::size_t index = 0;
+  const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), index);
+  if (line.empty() || error != std::errc{} || end != line.data() + line.size()) {
+    input_.fail(Code::kTornFile, "the index of a memo entry is no number: garbled");
+  }
+  return index;
+}
+
+void PickleMachine::outside(std::string_view what) {
+  log_->add({.name = std::string(what),
+             .position = input_.opcode_position(),
+             .standing = Standing::kRefused,
+             .why = "only the program that reads the pickle knows what that is"});
+  push(graph_.add_instance({}, true));
+}
+
 NodeId PickleMachine::global() {
-  const std::string_view module = input_.line(kNameLengthMax);
-  const std::string_view name = input_.line(kNameLengthMax);
+  const std::size_t length_max = log_ == nullptr ? kNameLengthMax : input_.remaining();
+  const std::string_view module = input_.line(length_max);
+  const std::string_view name = input_.line(length_max);
   if (!is_utf8(module) || !is_utf8(name)) {
     input_.fail(Code::kTornFile, "the name of a class is not UTF-8: garbled");
   }
@@ -323,9 +422,8 @@ void PickleMachine::protocol() {
 void PickleMachine::frame() {
   const auto length = input_.take<std::uint64_t>();
   if (length > input_.remaining()) {
-    input_.fail(Code::kTornFile, "the pickle is truncated: a frame of " + std::to_string(length) +
-                                     " bytes begins where " + std::to_string(input_.remaining()) +
-                                     " remain");
+    input_.fail_at_end("the pickle is truncated: a frame of " + std::to_string(length) +
+                       " bytes begins where " + std::to_string(input_.remaining()) + " remain");
   }
 }
 
@@ -383,6 +481,9 @@ void PickleMachine::span_of(Kind kind, std::uint64_t length) {
 }
 
 void PickleMachine::byte_string(std::uint64_t length) {
+  if (log_ != nullptr && length <= input_.remaining() && !is_utf8(input_.ahead(length))) {
+    return span_of(Kind::kBytes, length);  // a name has only letters that are ASCII
+  }
   span_of(Kind::kText, length);
   const std::string_view text = graph_.text(top());
   const auto ascii = [](char c) { return static_cast<unsigned char>(c) < 0x80; };
@@ -441,6 +542,7 @@ NodeId PickleMachine::below(std::span<const NodeId> items) {
 }
 
 void PickleMachine::freeze_keys(std::span<const NodeId> items, std::size_t step) {
+  if (log_ != nullptr) return;
   for (std::size_t i = 0; i < items.size(); i += step) {
     if (!graph_.hashable(items[i])) {
       input_.fail(Code::kTornFile, "a mutable value is a dict key or an item of a set: " +
@@ -469,18 +571,19 @@ void PickleMachine::set_items(NodeId target, std::span<const NodeId> items) {
 }
 
 void PickleMachine::add_items(NodeId target, std::span<const NodeId> items) {
-  if (graph_.kind(target) != Kind::kSet) {
+  if (graph_.kind(target) != Kind::kSet && log_ == nullptr) {
     input_.fail(Code::kTornFile, "ADDITEMS to something that is not a set: garbled");
   }
   globals_.check_parts(items);
   freeze_keys(items, 1);
   globals_.check_unused(target);
-  graph_.extend(target, items);
+  if (graph_.kind(target) == Kind::kSet) graph_.extend(target, items);
 }
 
 void PickleMachine::stack_global() {
   const NodeId name = pop();
   const NodeId module = pop();
+  if (log_ != nullptr) return push(globals_.log_stacked(module, name));
   if (graph_.kind(name) != Kind::kText || graph_.kind(module) != Kind::kText) {
     input_.fail(Code::kTornFile, "STACK_GLOBAL without two strings: garbled");
   }
@@ -501,6 +604,10 @@ void PickleMachine::instantiate(NodeId callee, std::span<const NodeId> args) {
 void PickleMachine::new_object() {
   const NodeId keywords = pop();
   const NodeId args = pop();
+  if (log_ != nullptr) {
+    top() = globals_.make(top(), args);
+    return;
+  }
   if (graph_.kind(keywords) != Kind::kDict) {
     input_.fail(Code::kTornFile, "NEWOBJ_EX without a dict of keywords: garbled");
   }
@@ -510,6 +617,7 @@ void PickleMachine::new_object() {
 
 void PickleMachine::persistent_id() {
   const NodeId id = pop();
+  if (log_ != nullptr && !globals_.is_storage(id)) return outside("something outside the pickle");
   globals_.check_storage(id);
   push(graph_.add_storage(id));
 }
@@ -518,6 +626,20 @@ void PickleMachine::persistent_id() {
 
 Reading read_graph(ByteSpan input, Grammar grammar, const PickleSource& where) {
   return PickleMachine(input, grammar, where).run();
+}
+
+Imports imports_of(ByteSpan bytes, const PickleSource& where) {
+  Imports found;
+  ImportLog log;
+  PickleMachine machine(bytes, Grammar::kAny, where, &log);
+  try {
+    found.end = machine.walk();
+  } catch (const Error& error) {
+    found.failure = error;
+    found.ran_out = machine.ran_out();
+  }
+  found.imports = log.take();
+  return found;
 }
 
 }  // namespace reprise::pickle

@@ -16,6 +16,7 @@ enum class Grammar : std::uint8_t {
   kMetadata = 1,    ///< `.metadata`
   kTensorItem = 2,  ///< data.pkl of a tensor item
   kBytesItem = 4,   ///< data.pkl of a bytes item or common.pt
+  kAny = 8,         ///< any pickle: its names are listed, and no rule holds (pickle_imports.hpp)
 };
 
 /// What a name stands for.

@@ -1,0 +1,4 @@
+import os
+from os import system
+class A:
+    pass
