@@ -22,6 +22,7 @@ Verbs all_verbs() {
   verbs.push_back(make_maps());
   verbs.push_back(make_which());
   verbs.push_back(make_trend());
+  verbs.push_back(make_match());
   verbs.push_back(make_scan());
   verbs.push_back(make_plan());
   verbs.push_back(make_gate());

@@ -9,6 +9,7 @@ set(REPRISE_THIRD_PARTY
   "core/format            json         PRIVATE"
   "core/verify            json         PRIVATE"
   "core/seal              json         PRIVATE"
+  "core/diff              json         PRIVATE"
   "core/adapters/posix    threads      PRIVATE"
   "core/adapters/socket   threads      PRIVATE"
   "core/adapters/mpi      threads      PRIVATE"

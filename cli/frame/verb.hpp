@@ -47,6 +47,7 @@ std::unique_ptr<Verb> make_import();
 std::unique_ptr<Verb> make_maps();
 std::unique_ptr<Verb> make_which();
 std::unique_ptr<Verb> make_trend();
+std::unique_ptr<Verb> make_match();
 std::unique_ptr<Verb> make_scan();
 std::unique_ptr<Verb> make_plan();
 std::unique_ptr<Verb> make_gate();

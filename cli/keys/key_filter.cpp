@@ -13,9 +13,9 @@ bool any_found(const std::vector<KeyPattern>& patterns, std::string_view key) {
 
 }  // namespace
 
-KeyFilter::KeyFilter(const std::vector<std::string>& keys,
-                     const std::vector<std::string>& ignored) {
-  for (const auto& pattern : keys) keys_.emplace_back(pattern, "--keys");
+KeyFilter::KeyFilter(const std::vector<std::string>& keys, const std::vector<std::string>& ignored,
+                     const std::string& option) {
+  for (const auto& pattern : keys) keys_.emplace_back(pattern, option);
   for (const auto& pattern : ignored) ignored_.emplace_back(pattern, "--ignore");
 }
 

@@ -12,7 +12,9 @@ namespace reprise::cli {
 
 class KeyFilter {
  public:
-  KeyFilter(const std::vector<std::string>& keys, const std::vector<std::string>& ignored);
+  /// `option` is what messages call `--keys`.
+  KeyFilter(const std::vector<std::string>& keys, const std::vector<std::string>& ignored,
+            const std::string& option = "--keys");
 
   /// True if no `--ignore` expression matches the key and, if any `--keys` are given, at least one
   /// of them does.
