@@ -1,78 +1,30 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
-#include <numeric>
-#include <set>
-#include <span>
 
 #include "cli/arguments/checkpoint_argument.hpp"
 #include "cli/frame/verb.hpp"
 #include "cli/keys/key_filter.hpp"
 #include "cli/output/describe.hpp"
+#include "cli/output/inspect_summary.hpp"
+#include "cli/output/inspect_tables.hpp"
 #include "cli/output/json_output.hpp"
 #include "cli/output/progress_line.hpp"
 #include "cli/output/table.hpp"
 #include "cli/output/value_tree.hpp"
 #include "core/adapters/posix/posix_clock.hpp"
-#include "core/base/natural_order.hpp"
 #include "core/base/print.hpp"
 #include "core/checkpoint/byte_progress.hpp"
-#include "core/geometry/folded_shape.hpp"
-#include "core/state/state_dict.hpp"
-#include "core/verify/module_values.hpp"
+#include "core/summary/checkpoint_summary.hpp"
 #include "driver/record/tensor_digest.hpp"
 
 namespace reprise::cli {
 namespace {
 
-/// All shards of one object.
-struct ObjectRow {
-  std::set<std::string> grids;
-  std::uint64_t shards = 0;
-  std::uint64_t bytes = 0;
-};
-
-/// The contents of one payload file.
-struct FileRow {
-  std::uint64_t chunks = 0;
-  std::uint64_t objects = 0;
-  std::uint64_t bytes = 0;
-};
-
-std::string file_name(const Catalog& catalog, FileIndex file) {
-  return file == kNoFile ? "(none)" : catalog.files[file];
-}
-
-std::map<std::string, ObjectRow> object_rows(const Catalog& catalog, const KeyFilter& filter) {
-  std::map<std::string, ObjectRow> rows;
-  for (const auto& object : catalog.objects) {
-    if (!filter.wants(object.key)) continue;
-    const auto parsed = parse_object_key(object.key);
-    ObjectRow& row = rows[parsed ? parsed->key : object.key];
-    if (parsed) row.grids.insert(to_string(parsed->grid));
-    ++row.shards;
-    row.bytes += object.range.size;
-  }
-  return rows;
-}
-
-std::vector<FileRow> file_rows(const Catalog& catalog) {
-  std::vector<FileRow> rows(catalog.files.size());
-  for (const auto& tensor : catalog.tensors) {
-    for (const auto& chunk : tensor.chunks) {
-      if (chunk.file == kNoFile) continue;
-      ++rows[chunk.file].chunks;
-      rows[chunk.file].bytes += chunk.range.size;
-    }
-  }
-  for (const auto& object : catalog.objects) {
-    if (object.file == kNoFile) continue;
-    ++rows[object.file].objects;
-    rows[object.file].bytes += object.range.size;
-  }
-  return rows;
-}
+/// Rows of a table and small values that are shown at a terminal, unless --limit says otherwise.
+constexpr std::int64_t kShownAtTerminal = 40;
+constexpr std::size_t kFilesShown = 16;
+constexpr std::size_t kValuesShown = 12;
 
 class InspectVerb final : public Verb {
  public:
@@ -80,12 +32,15 @@ class InspectVerb final : public Verb {
   std::string_view summary() const override { return "Show the content of a checkpoint"; }
   std::string_view examples() const override {
     return "  reprise inspect runs/llm                        the newest of a run\n"
+           "  reprise inspect --depth 2 ckpt                  parameters and bytes by two words of "
+           "keys\n"
            "  reprise inspect --keys 'linear_fc1' ckpt        tensors and objects with that name\n"
            "  reprise inspect --chunks --keys '^embedding' c  file, offset, length of each chunk\n"
            "  reprise inspect --common ckpt                   the common state as a tree\n"
            "  reprise inspect --digest ckpt                   SHA-256 of each tensor\n"
            "  reprise inspect --stats --keys 'experts' ckpt   min, max, mean, NaN, zeros of each\n"
            "  reprise inspect --json ckpt | jq '.tensors[].key'\n"
+           "  reprise inspect --json ckpt | jq '.summary | {iteration, layout, optimizer}'\n"
            "  reprise inspect --json ckpt | jq '.modules[] | {name, rng_grid}'   of a MIMO job\n";
   }
   void declare(Options& options) override {
@@ -104,6 +59,10 @@ class InspectVerb final : public Verb {
         .flag(values_, "--values",
               "with --json: include the content of objects and of the common state")
         .flag(files_, "--files", "list every payload file, not only the first 16")
+        .number(limit_, "--limit", 0,
+                "show at most this many rows of a table; 0 shows all (default: all, at a terminal "
+                "40)")
+        .number(depth_, "--depth", 1, "group the keys by their first words, as many as this")
         .flag(json_, "--json", "print one JSON document");
   }
 
@@ -119,18 +78,29 @@ class InspectVerb final : public Verb {
       const ExitCode judged = judge(checkpoint, filter, digest, console);
       return unread.empty() ? judged : ExitCode::kUnusable;
     }
-    print_summary(checkpoint, console);
+    const auto common = checkpoint.common();
+    const Value* state = common && common->item.value ? &*common->item.value : nullptr;
+    print_summary(checkpoint, summary_of(checkpoint, state),
+                  limit_ < 0 ? kValuesShown : static_cast<std::size_t>(limit_), console);
     if (common_) {
       print_common(checkpoint, console);
       return ExitCode::kPass;
     }
+    const std::size_t limit = rows_shown(console);
+    const Catalog& catalog = checkpoint.catalog();
     if (filter.everything()) print_modules(checkpoint, console);
-    print_tensors(checkpoint.catalog(), filter, console);
-    if (digest_) print_digests(checkpoint.catalog(), filter, digest, console);
-    if (stats_) print_stats(checkpoint.catalog(), filter, digest, console);
-    if (chunks_) print_chunks(checkpoint.catalog(), filter, console);
-    print_objects(checkpoint.catalog(), filter, console);
-    if (filter.everything()) print_files(checkpoint.catalog(), console);
+    if (depth_ > 0) {
+      print_key_groups(catalog, filter, static_cast<std::size_t>(depth_), limit, console);
+    } else {
+      print_tensors(catalog, filter, limit, console);
+    }
+    if (digest_) print_digests(catalog, filter, digest, console);
+    if (stats_) print_stats(catalog, filter, digest, console);
+    if (chunks_) print_chunks(catalog, filter, limit, console);
+    if (depth_ == 0) print_objects(catalog, filter, limit, console);
+    if (filter.everything()) {
+      print_files(catalog, files_ ? 0 : limit_ < 0 ? kFilesShown : limit, console);
+    }
     return judge(checkpoint, filter, digest, console);
   }
 
@@ -160,41 +130,10 @@ class InspectVerb final : public Verb {
     return ExitCode::kInconclusive;
   }
 
-  static void print_summary(Checkpoint& checkpoint, const Console& console) {
-    const Catalog& catalog = checkpoint.catalog();
-    const Metadata& metadata = checkpoint.metadata();
-    const Location& location = checkpoint.location();
-    std::uint64_t elements = 0;
-    std::uint64_t chunks = 0;
-    std::uint64_t bytes = 0;
-    for (const auto& tensor : catalog.tensors) {
-      elements += elements_of(tensor);
-      chunks += tensor.chunks.size();
-    }
-    for (const auto& row : file_rows(catalog)) bytes += row.bytes;
-    const auto line = [&console](std::string_view what, const std::string& value) {
-      if (!value.empty()) console.out << fmt::format("{:<10}{}\n", what, value);
-    };
-    line("where", checkpoint.store().display(location.path()));
-    if (location.step) line("step", std::to_string(location.step->value));
-    line("kind", describe_kind(checkpoint) +
-                     (metadata.version.empty() ? "" : ", metadata " + metadata.version));
-    line("saved as", metadata.checkpoint_id);
-    line("files", fmt::format("{}, {}", catalog.files.size(), human_bytes(bytes)));
-    line("tensors", fmt::format("{}, {} elements in {} chunks", with_commas(catalog.tensors.size()),
-                                with_commas(elements), with_commas(chunks)));
-    line("objects", with_commas(catalog.objects.size()));
-    const auto common = checkpoint.common();
-    line("common",
-         common ? common->source
-         : checkpoint.lost_common()
-             ? "missing: there is a metadata.json, which Megatron writes, but no common state"
-             : "none");
-    if (common && common->item.value) line("run", describe_run(*common->item.value));
-    for (const auto& note : metadata.notes) line("note", note);
-    for (const Finding& finding : metadata.findings) {
-      if (finding.severity != Severity::kError) line("note", finding.message);
-    }
+  /// Returns how many rows of a table are shown; 0 stands for all.
+  std::size_t rows_shown(const Console& console) const {
+    const std::int64_t unless_told = console.out_width == 0 ? 0 : kShownAtTerminal;
+    return static_cast<std::size_t>(limit_ < 0 ? unless_told : limit_);
   }
 
   static void print_common(Checkpoint& checkpoint, const Console& console) {
@@ -207,64 +146,6 @@ class InspectVerb final : public Verb {
     } else {
       print_tree(console.out, *common->item.value, 0);
     }
-  }
-
-  static std::string grids_of(const StoredModule& module) {
-    const std::string grid = describe_rng_grid(module.rng_grid);
-    const std::string experts = describe_expert_grid(module.expert_rng_grid);
-    if (experts.empty()) return grid.empty() ? "-" : grid;
-    return (grid.empty() ? "" : grid + "; ") + "experts " + experts;
-  }
-
-  static void print_modules(Checkpoint& checkpoint, const Console& console) {
-    const auto common = checkpoint.common();
-    const bool readable = common && common->item.value;
-    const auto modules = inspected_modules(checkpoint, readable ? &*common->item.value : nullptr);
-    Table table({{"module"},
-                 {"keys"},
-                 {"tensors", Align::kRight},
-                 {"elements", Align::kRight},
-                 {"size", Align::kRight},
-                 {"optimizer"},
-                 {"its metadata"},
-                 {"random states"},
-                 {"layout"}});
-    for (const StoredModule& module : modules.modules) {
-      table.add({module.name, std::string(module.stored() ? name_of(module.form()) : "none"),
-                 with_commas(module.tensors), with_commas(module.elements),
-                 human_bytes(module.bytes), describe_optimizers(modules, module),
-                 describe_parts(modules, module), grids_of(module),
-                 module.claim ? module.claim->layout : "-"});
-    }
-    print_section(table, console);
-  }
-
-  /// Returns the tensors that pass the filter, in natural order of their keys.
-  static std::vector<const StoredTensor*> wanted(const Catalog& catalog, const KeyFilter& filter) {
-    std::vector<const StoredTensor*> tensors;
-    for (const auto& tensor : catalog.tensors) {
-      if (filter.wants(tensor.key)) tensors.push_back(&tensor);
-    }
-    std::ranges::stable_sort(tensors, [](const StoredTensor* a, const StoredTensor* b) {
-      return in_natural_order(a->key, b->key);
-    });
-    return tensors;
-  }
-
-  static void print_tensors(const Catalog& catalog, const KeyFilter& filter,
-                            const Console& console) {
-    Table table({{"tensor"},
-                 {"dtype"},
-                 {"shape"},
-                 {"cut"},
-                 {"chunks", Align::kRight},
-                 {"size", Align::kRight}});
-    for (const StoredTensor* tensor : wanted(catalog, filter)) {
-      table.add({tensor->key, std::string(name_of(tensor->dtype)), shape_text(all_extents(*tensor)),
-                 describe_cut(*tensor), with_commas(tensor->chunks.size()),
-                 human_bytes(bytes_of(*tensor))});
-    }
-    print_section(table, console);
   }
 
   static void print_digests(const Catalog& catalog, const KeyFilter& filter,
@@ -308,70 +189,18 @@ class InspectVerb final : public Verb {
     PosixClock clock;
     ProgressLine line(console, clock, "inspect", ProgressLine::Shown::kYes, ProgressUnit::kBytes);
     ByteProgress progress(line);
-    const auto tensors = wanted(catalog, filter);
+    const auto tensors = tensors_in_order(catalog, filter);
     for (const StoredTensor* tensor : tensors) progress.expect(bytes_of(*tensor));
     digest.report_to(&progress);
     for (const StoredTensor* tensor : tensors) read(*tensor);
     digest.report_to(nullptr);
   }
 
-  static void print_chunks(const Catalog& catalog, const KeyFilter& filter,
-                           const Console& console) {
-    Table table(
-        {{"tensor"}, {"chunk"}, {"file"}, {"offset", Align::kRight}, {"length", Align::kRight}});
-    for (const StoredTensor* tensor : wanted(catalog, filter)) {
-      for (const auto& chunk : tensor->chunks) {
-        table.add({tensor->key, to_string(chunk.box), file_name(catalog, chunk.file),
-                   std::to_string(chunk.range.offset), std::to_string(chunk.range.size)});
-      }
-    }
-    print_section(table, console);
-  }
-
-  static void print_objects(const Catalog& catalog, const KeyFilter& filter,
-                            const Console& console) {
-    Table table({{"object"}, {"grid"}, {"shards", Align::kRight}, {"size", Align::kRight}});
-    const auto rows = object_rows(catalog, filter);
-    std::vector<std::pair<std::string, ObjectRow>> sorted(rows.begin(), rows.end());
-    std::ranges::stable_sort(
-        sorted, [](const auto& a, const auto& b) { return in_natural_order(a.first, b.first); });
-    for (const auto& [key, row] : sorted) {
-      table.add({key, row.grids.empty() ? "-" : join(row.grids, " "), with_commas(row.shards),
-                 human_bytes(row.bytes)});
-    }
-    print_section(table, console);
-  }
-
-  void print_files(const Catalog& catalog, const Console& console) const {
-    constexpr std::size_t kShown = 16;
-    Table table(
-        {{"file"}, {"chunks", Align::kRight}, {"objects", Align::kRight}, {"size", Align::kRight}});
-    const auto rows = file_rows(catalog);
-    std::vector<std::size_t> order(rows.size());
-    std::iota(order.begin(), order.end(), std::size_t{0});
-    std::ranges::sort(order, [&](std::size_t a, std::size_t b) {
-      return in_natural_order(catalog.files[a], catalog.files[b]);
-    });
-    const std::size_t shown = files_ ? rows.size() : std::min(rows.size(), kShown);
-    for (const std::size_t f : std::span(order).first(shown)) {
-      table.add({catalog.files[f], with_commas(rows[f].chunks), with_commas(rows[f].objects),
-                 human_bytes(rows[f].bytes)});
-    }
-    print_section(table, console);
-    if (shown < rows.size()) {
-      console.out << "... " << rows.size() - shown << " more files; --files lists them\n";
-    }
-  }
-
-  static void print_section(const Table& table, const Console& console) {
-    if (table.empty()) return;
-    console.out << '\n';
-    table.print(console);
-  }
-
   std::string path_;
   std::vector<std::string> keys_;
   std::vector<std::string> ignored_;
+  std::int64_t limit_ = -1;  ///< -1 if it was not given
+  std::int64_t depth_ = 0;
   bool chunks_ = false;
   bool common_ = false;
   bool digest_ = false;

@@ -10,6 +10,7 @@
 #include "cli/output/value_json.hpp"
 #include "core/geometry/folded_shape.hpp"
 #include "core/state/state_dict.hpp"
+#include "core/summary/checkpoint_summary.hpp"
 #include "core/verify/module_values.hpp"
 
 namespace reprise::cli {
@@ -301,8 +302,30 @@ ErrorPlace place_of(const Checkpoint& checkpoint, const StoredObject& object) {
 
 std::string error_json(const Error& error) { return json_text({{"error", to_json(error)}}); }
 
+namespace {
+
+Json to_json(const VerifiedRoot& root) {
+  Json beside = Json::array();
+  for (const auto& each : root.beside) beside.push_back({{"path", each.path}, {"what", each.what}});
+  Json resume = Json::array();
+  for (const auto& each : root.resume) {
+    resume.push_back({{"program", each.program},
+                      {"path", each.path.empty() ? Json(nullptr) : Json(each.path)},
+                      {"why", each.why},
+                      {"good", each.good ? Json(*each.good) : Json(nullptr)}});
+  }
+  return {{"path", root.root},
+          {"checkpoints", root.checkpoints},
+          {"good", root.good},
+          {"beside", std::move(beside)},
+          {"resume", std::move(resume)}};
+}
+
+}  // namespace
+
 std::string verify_json(const std::vector<std::pair<std::string, VerifyReport>>& checkpoints,
-                        const std::vector<std::pair<std::string, Error>>& unread) {
+                        const std::vector<std::pair<std::string, Error>>& unread,
+                        const std::vector<VerifiedRoot>& roots) {
   Json list = Json::array();
   for (const auto& [path, report] : checkpoints) {
     Json json = to_json(report);
@@ -313,7 +336,9 @@ std::string verify_json(const std::vector<std::pair<std::string, VerifyReport>>&
   for (const auto& [path, error] : unread) {
     not_read.push_back({{"path", path}, {"error", to_json(error)}});
   }
-  return json_text({{"checkpoints", list}, {"unread", not_read}});
+  Json document{{"checkpoints", list}, {"unread", not_read}};
+  for (const VerifiedRoot& root : roots) document["roots"].push_back(to_json(root));
+  return json_text(std::move(document));
 }
 
 namespace {
@@ -447,6 +472,69 @@ std::string reshard_json(const std::string& source, const std::string& target,
   return json_text(document);
 }
 
+namespace {
+
+/// Returns a number as JSON has it, and a tuple as a list: for those who read, not for those who
+/// compare.
+Json plain_json(const Value& value) {
+  if (const auto* number = value.as<double>()) return number_of(*number);
+  const auto* tuple = value.as<Tuple>();
+  const List* list = tuple != nullptr ? &tuple->items : value.as<List>();
+  if (list == nullptr) return value_json(value);
+  Json items = Json::array();
+  for (const Value& item : *list) items.push_back(plain_json(item));
+  return items;
+}
+
+Json optional_json(const std::optional<std::int64_t>& number) {
+  return number ? Json(*number) : Json(nullptr);
+}
+
+Json to_json(const OptimizerSummary& optimizer, const std::string& argument) {
+  Json groups = Json::array();
+  for (const ParamGroups& group : optimizer.groups) {
+    Json settings = {{"count", group.count}};
+    for (const auto& [name, value] : group.settings) settings[name] = plain_json(value);
+    groups.push_back(std::move(settings));
+  }
+  return {{"kind", optimizer.kind.empty() ? Json(nullptr) : Json(optimizer.kind)},
+          {"argument", argument.empty() ? Json(nullptr) : Json(argument)},
+          {"slots", optimizer.slots},
+          {"param_groups", std::move(groups)}};
+}
+
+Json to_json(const CheckpointSummary& summary) {
+  const StoredIteration& iteration = summary.iteration;
+  Json layout = Json::object();
+  for (const auto& [name, size] : summary.layout) layout[name] = size;
+  Json amounts = Json::array();
+  for (const Amount& amount : summary.amounts) {
+    amounts.push_back({{"use", name_of(amount.use)},
+                       {"dtype", name_of(amount.dtype)},
+                       {"tensors", amount.tensors},
+                       {"elements", amount.elements},
+                       {"bytes", amount.bytes}});
+  }
+  Json values = Json::object();
+  for (const auto& [key, value] : summary.values) values[key] = plain_json(value);
+  return {
+      {"iteration",
+       {{"of_name", optional_json(iteration.of_name)},
+        {"of_state", optional_json(iteration.of_state)},
+        {"state_key", iteration.state_key.empty() ? Json(nullptr) : Json(iteration.state_key)},
+        {"agree", iteration.agree()}}},
+      {"layout", std::move(layout)},
+      {"random_states", summary.random_grid.empty() ? Json(nullptr) : Json(summary.random_grid)},
+      {"writers", summary.writers == 0 ? Json(nullptr) : Json(summary.writers)},
+      {"parameters", summary.parameters()},
+      {"amounts", std::move(amounts)},
+      {"optimizer", to_json(summary.optimizer, summary.optimizer_argument)},
+      {"values", std::move(values)},
+      {"values_not_read", summary.not_read}};
+}
+
+}  // namespace
+
 std::string inspect_json(Checkpoint& checkpoint, const KeyFilter& filter,
                          const InspectContent& content, driver::TensorDigest& digest,
                          Findings& unread) {
@@ -484,6 +572,8 @@ std::string inspect_json(Checkpoint& checkpoint, const KeyFilter& filter,
                {"files", catalog.files},
                {"tensors", tensors},
                {"objects", objects}};
+  const bool readable = common && common->item.value;
+  json["summary"] = to_json(summary_of(checkpoint, readable ? &*common->item.value : nullptr));
   add_modules(checkpoint, common, json);
   if (content.digests || content.stats)
     json["damage"] = to_json(errors_in(digest.checksums().findings()));

@@ -1,6 +1,7 @@
 #pragma once
 // Makes the output of `--json`: one document with sorted keys and with counts as integers.
 
+#include <cstddef>
 #include <map>
 #include <optional>
 #include <string>
@@ -9,6 +10,7 @@
 
 #include "cli/keys/key_filter.hpp"
 #include "cli/output/files_report.hpp"
+#include "core/checkpoint/checkpoints_below.hpp"
 #include "core/diff/diff.hpp"
 #include "core/export/export.hpp"
 #include "core/reshard/reshard.hpp"
@@ -20,10 +22,27 @@ namespace reprise::cli {
 /// Returns the output of a verb that fails before it has produced any other output.
 std::string error_json(const Error& error);
 
+/// What `verify --all` says of a directory besides its checkpoints. Paths are as the user knows
+/// them.
+struct VerifiedRoot {
+  struct Resume {
+    std::string program;
+    std::string path;  ///< empty if it would resume from nothing
+    std::string why;
+    std::optional<bool> good;  ///< whether that is whole; empty if it was not looked at
+  };
+  std::string root;
+  std::size_t checkpoints = 0;
+  std::size_t good = 0;
+  std::vector<BesideCheckpoints> beside;
+  std::vector<Resume> resume;
+};
+
 /// Returns the output of `verify`. `checkpoints` has each path, as given on the command line, with
 /// its report. `unread` has each path that could not be read, with the error.
 std::string verify_json(const std::vector<std::pair<std::string, VerifyReport>>& checkpoints,
-                        const std::vector<std::pair<std::string, Error>>& unread);
+                        const std::vector<std::pair<std::string, Error>>& unread,
+                        const std::vector<VerifiedRoot>& roots);
 
 std::string diff_json(const DiffRequest& request, const DiffReport& report);
 

@@ -7,9 +7,9 @@
 #include "core/base/natural_order.hpp"
 #include "core/base/print.hpp"
 #include "core/checkpoint/generations.hpp"
-#include "core/checkpoint/rank_files.hpp"
 #include "core/checkpoint/safetensors_files.hpp"
 #include "core/checkpoint/set_aside.hpp"
+#include "core/checkpoint/stored_form.hpp"
 #include "core/checkpoint/stored_tracker.hpp"
 #include "core/format/foreign_format.hpp"
 #include "core/format/metadata.hpp"
@@ -20,12 +20,6 @@
 
 namespace reprise {
 namespace {
-
-bool has_payload(Store& store, const std::string& directory) {
-  const auto entries = store.list(directory);
-  return std::any_of(entries.begin(), entries.end(),
-                     [](const Entry& entry) { return entry.name.ends_with(".distcp"); });
-}
 
 /// Parses the step number in "<anything>/iter_0000010".
 std::optional<Step> step_in_name(const std::string& path) {
@@ -331,25 +325,8 @@ Location locate(Store& store, const std::string& path, const StepNames& names, F
                 "payload files but no .metadata: the save was never committed; use an earlier one",
                 {.file = store.display(path)});
   }
-  for (const auto& [holds, form] :
-       {std::pair(&holds_universal, StoredForm::kRankFiles),
-        std::pair(&holds_torch_checkpointing, StoredForm::kTorchCheckpointing),
-        std::pair(&holds_files_of_ranks, StoredForm::kRankFiles)}) {
-    if (formats != Formats::kAll || !holds(store, path)) continue;
-    return {.directory = path, .step = step_in_name(path), .tracker = {}, .form = form};
-  }
-  if (formats == Formats::kAll && holds_safetensors(store, path)) {
-    return {.directory = path,
-            .step = step_in_name(path),
-            .tracker = {},
-            .form = StoredForm::kSafetensors};
-  }
-  if (formats == Formats::kAll && holds_torch_save(store, path)) {
-    return {.directory = path,
-            .step = step_in_name(path),
-            .tracker = {},
-            .form = StoredForm::kTorchSave};
-  }
+  const auto form = formats == Formats::kAll ? other_form_in(store, path) : std::nullopt;
+  if (form) return {.directory = path, .step = step_in_name(path), .tracker = {}, .form = *form};
   fail_without_checkpoint(store, path, formats);
 }
 

@@ -6,16 +6,13 @@
 #include <vector>
 
 #include "core/base/print.hpp"
-#include "core/format/bytes_item.hpp"
-#include "core/format/tensor_item.hpp"
-#include "core/geometry/compare.hpp"
+#include "core/checkpoint/small_values.hpp"
 #include "core/megatron/optimizer_part.hpp"
 #include "core/state/state_dict.hpp"
 
 namespace reprise {
 namespace {
 
-constexpr std::uint64_t kItemMax = std::uint64_t{1} << 20U;
 constexpr std::uint64_t kTotalMax = std::uint64_t{16} << 20U;
 
 std::optional<ModuleKey> part_of(const StoredObject& object) {
@@ -24,37 +21,11 @@ std::optional<ModuleKey> part_of(const StoredObject& object) {
   return key && key->part ? key : std::nullopt;
 }
 
-std::optional<Value> value_of(Checkpoint& checkpoint, const StoredObject& object) {
-  try {
-    return read_bytes_item(checkpoint.object_bytes(object)).value;
-  } catch (const Error&) {
-    return std::nullopt;  // verify_payload reports the error
-  }
-}
-
 /// Returns the number that an object is, as text.
 std::optional<std::string> number_in_object(Checkpoint& checkpoint, const StoredObject& object) {
-  if (object.file == kNoFile || object.range.size > kItemMax) return std::nullopt;
-  const auto value = value_of(checkpoint, object);
+  const auto value = small_object(checkpoint, object);
   const auto* number = value ? value->as<std::int64_t>() : nullptr;
   return number == nullptr ? std::nullopt : std::optional(std::to_string(*number));
-}
-
-/// Returns the only element of a tensor, as text.
-std::optional<std::string> number_in_tensor(Checkpoint& checkpoint, const StoredTensor& tensor) {
-  if (volume(logical_shape(tensor)) != 1 || tensor.chunks.empty()) return std::nullopt;
-  const StoredChunk& chunk = tensor.chunks.front();
-  if (chunk.file == kNoFile) return std::nullopt;
-  try {
-    const TensorItem item = checkpoint.tensor_item(tensor, chunk);
-    if (item.byteswap || !item.contiguous()) return std::nullopt;
-    const auto slice = checkpoint.slice(tensor.key, chunk.file, chunk.range);
-    const Bytes element = read_range(*slice, {item.data_offset, size_of(item.dtype)});
-    const std::string text = print_element(item.dtype, element.data());
-    return text.substr(0, text.find(" ("));
-  } catch (const Error&) {
-    return std::nullopt;  // verify_payload reports the error
-  }
 }
 
 /// True for names of values that are the same on all ranks of a job.
@@ -81,12 +52,12 @@ Findings read_module_values(Checkpoint& checkpoint, StoredModules& modules) {
   for (const StoredObject& object : checkpoint.catalog().objects) {
     const auto key = part_of(object);
     if (!key || object.file == kNoFile) continue;
-    if (object.range.size > kItemMax || total + object.range.size > kTotalMax) {
+    if (object.range.size > kSmallObjectBytes || total + object.range.size > kTotalMax) {
       ++left_out;
       continue;
     }
     total += object.range.size;
-    const auto value = value_of(checkpoint, object);
+    const auto value = small_object(checkpoint, object);
     if (!value) continue;
     take_sharding_type(*key, *value, modules);
     const std::string complaint = complaint_about(*key->part, *value);
@@ -113,7 +84,7 @@ Findings check_progress_of_ranks(Checkpoint& checkpoint) {
     if (number) by_name[name].emplace(*number, item.key);
   };
   for (const StoredObject& object : checkpoint.catalog().objects) look_at(object, number_in_object);
-  for (const StoredTensor& tensor : checkpoint.catalog().tensors) look_at(tensor, number_in_tensor);
+  for (const StoredTensor& tensor : checkpoint.catalog().tensors) look_at(tensor, only_element);
   Findings findings;
   for (const auto& [name, values] : by_name) {
     if (values.size() < 2) continue;
