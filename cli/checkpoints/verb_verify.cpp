@@ -1,6 +1,9 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
+#include <optional>
+#include <set>
 #include <utility>
 
 #include "cli/arguments/checkpoint_argument.hpp"
@@ -15,9 +18,11 @@
 #include "core/base/out_of_memory.hpp"
 #include "core/base/print.hpp"
 #include "core/base/printable.hpp"
+#include "core/checkpoint/checkpoints_below.hpp"
 #include "core/format/integrity.hpp"
 #include "core/ports/store_path.hpp"
 #include "core/ports/whole_file.hpp"
+#include "core/resume/resume_point.hpp"
 #include "core/seal/seal.hpp"
 #include "core/verify/health_against.hpp"
 #include "core/verify/verify.hpp"
@@ -111,9 +116,11 @@ class VerifyVerb final : public Verb {
   std::string_view examples() const override {
     return "  reprise verify runs/llm                  the checkpoint that the tracker names\n"
            "  reprise verify runs/llm/iter_*           several; the worst decides the exit code\n"
+           "  reprise verify --all runs/llm            each checkpoint below a directory, one line "
+           "each,\n"
+           "                                           and from which of them a job would resume\n"
            "  reprise verify --no-payload ckpt         only names, sizes and coverage: fast\n"
-           "  reprise verify --strict ckpt             warnings are errors, except signs of mixed "
-           "saves\n"
+           "  reprise verify --strict ckpt             warnings are errors\n"
            "  reprise verify mimo/iter_0000003         also says which module's metadata is "
            "missing\n"
            "  reprise verify --health ckpt             also NaN, infinite, uninitialized weights\n"
@@ -128,9 +135,9 @@ class VerifyVerb final : public Verb {
         .positional(paths_, "CKPT",
                     "directory with .metadata, a root with a tracker, safetensors,\n"
                     "or a file of torch.save")
+        .flag(all_, "--all", "CKPT is a directory: verify each checkpoint below it")
         .flag(skip_payload_, "--no-payload", "don't read payload files")
-        .flag(strict_, "--strict",
-              "warnings are errors (exit 1), except signs that files are from several saves")
+        .flag(strict_, "--strict", "warnings are errors (exit 1)")
         .flag(
             health_, "--health",
             "also look at the numbers: NaN or infinite ones are errors (exit 1); weights that are "
@@ -158,7 +165,7 @@ class VerifyVerb final : public Verb {
     if (health_ && skip_payload_) {
       throw Error(Code::kUsage, "--health reads the payload, which --no-payload leaves out");
     }
-    if (!seal_.empty() && paths_.size() != 1) {
+    if (!seal_.empty() && (paths_.size() != 1 || all_)) {
       throw Error(Code::kUsage, "--seal is of one checkpoint; --sealed takes that of each");
     }
     limits_of_health_ = parse_health_limits(limits_);
@@ -173,23 +180,34 @@ class VerifyVerb final : public Verb {
     const std::uint64_t start = clock.now_ns();
     std::vector<std::pair<std::string, VerifyReport>> examined;
     std::vector<std::pair<std::string, Error>> unread;
-    for (const auto& path : paths_) {
+    std::vector<VerifiedRoot> roots;
+    const auto verify_one = [&](const std::string& path) {
       try {
         examined.emplace_back(path, examine(path, console));
         const auto& report = examined.back().second;
-        if (!json_) print(path, report, console);
-        worst = worse_of(worst, exit_code_of(report, strict_));
+        if (!json_) all_ ? print_line(path, report, console) : print(path, report, console);
+        const ExitCode code = exit_code_of(report, strict_);
+        worst = worse_of(worst, code);
+        return code == ExitCode::kPass;
       } catch (const Error& error) {
         unread.emplace_back(path, error);
       } catch (const std::bad_alloc& caught) {
         unread.emplace_back(path, limit_from(caught, path));
       }
-    }
-    for (const auto& [path, error] : unread) {
-      console.err << "reprise verify: " << error.what() << '\n';
+      console.err << "reprise verify: " << unread.back().second.what() << '\n';
       worst = ExitCode::kUnusable;
+      return false;
+    };
+    for (const auto& path : paths_) {
+      if (!all_) {
+        verify_one(path);
+        continue;
+      }
+      roots.push_back(verify_below(path, verify_one));
+      if (roots.back().checkpoints == 0) worst = worse_of(worst, ExitCode::kInconclusive);
+      if (!json_) print_root(roots.back(), console);
     }
-    if (json_) console.out << verify_json(examined, unread);
+    if (json_) console.out << verify_json(examined, unread, roots);
     if (!report_.empty()) {
       std::vector<reports::ScenarioResult> results;
       for (const auto& [path, report] : examined) results.push_back(verify_result(path, report));
@@ -200,6 +218,92 @@ class VerifyVerb final : public Verb {
   }
 
  private:
+  /// Verifies each checkpoint below a directory. `verify_one` returns if one is good.
+  template <class VerifyOne>
+  static VerifiedRoot verify_below(const std::string& path, const VerifyOne& verify_one) {
+    const StoredPath stored = stored_path(path);
+    Store& store = *stored.store;
+    const auto entry = store.stat(stored.path);
+    if (!entry || !entry->directory) {
+      throw Error(Code::kUsage, "--all takes a directory", {.file = stored.display()});
+    }
+    CheckpointsBelow below = checkpoints_below(store, stored.path);
+    std::map<std::string, bool> good;
+    for (const std::string& checkpoint : below.checkpoints) {
+      good[checkpoint] = verify_one(store.display(checkpoint));
+    }
+    VerifiedRoot root{.root = path,
+                      .checkpoints = good.size(),
+                      .good = 0,
+                      .beside = std::move(below.beside),
+                      .resume = resumes(store, stored.path, good)};
+    for (const auto& [name, is_good] : good) root.good += is_good ? 1 : 0;
+    for (BesideCheckpoints& beside : root.beside) beside.path = store.display(beside.path);
+    return root;
+  }
+
+  /// Returns from what programs would resume that have checkpoints in `root` or below it.
+  static std::vector<VerifiedRoot::Resume> resumes(Store& store, const std::string& root,
+                                                   const std::map<std::string, bool>& good) {
+    std::set<std::string> directories{root};
+    for (const auto& [checkpoint, is_good] : good) {
+      for (std::string up = checkpoint; up.size() > root.size();) {
+        up = parent_path(up);
+        directories.insert(up);
+      }
+    }
+    std::vector<VerifiedRoot::Resume> found;
+    for (const std::string& directory : directories) {
+      if (good.contains(directory)) continue;
+      for (const ResumePoint& point : resume_points(store, directory)) {
+        const std::string path = point.name.empty() ? "" : join_path(directory, point.name);
+        VerifiedRoot::Resume resume{
+            point.program, path.empty() ? "" : store.display(path), point.why, {}};
+        for (const auto& [checkpoint, is_good] : good) {
+          const bool within = checkpoint == path || checkpoint.starts_with(path + "/");
+          if (!path.empty() && within) resume.good = resume.good.value_or(true) && is_good;
+        }
+        found.push_back(std::move(resume));
+      }
+    }
+    return found;
+  }
+
+  /// Prints one line with the first error, or else the first warning.
+  static void print_line(const std::string& path, const VerifyReport& report,
+                         const Console& console) {
+    std::string first;
+    for (const Severity severity : {Severity::kError, Severity::kWarning}) {
+      const auto found = std::ranges::find(report.findings, severity, &Finding::severity);
+      if (first.empty() && found != report.findings.end()) first = found->message;
+    }
+    console.out << printable(path) << ": " << verdict_line(report);
+    if (report.health) console.out << "; " << health_line(*report.health);
+    console.out << (first.empty() ? "" : "; " + printable(first)) << '\n';
+  }
+
+  static void print_root(const VerifiedRoot& root, const Console& console) {
+    const std::string path = printable(root.root);
+    console.out << fmt::format("{}: {} below it, {} good\n", path,
+                               counted(root.checkpoints, "checkpoint"), with_commas(root.good));
+    for (const VerifiedRoot::Resume& each : root.resume) {
+      const std::string_view state = !each.good   ? ""
+                                     : *each.good ? ", which is good"
+                                                  : ", which is not good";
+      console.out << fmt::format(
+          "{}: {} would resume from {}{}\n", path, each.program,
+          each.path.empty() ? "nothing: " + printable(each.why) : printable(each.path), state);
+    }
+    for (std::size_t i = 0; i < std::min(root.beside.size(), kShownOfOneKind); ++i) {
+      console.out << fmt::format("{}: no checkpoint: {}: {}\n", path,
+                                 printable(root.beside[i].path), root.beside[i].what);
+    }
+    if (root.beside.size() > kShownOfOneKind) {
+      console.out << fmt::format("{}: no checkpoint: {} more; --json lists them\n", path,
+                                 with_commas(root.beside.size() - kShownOfOneKind));
+    }
+  }
+
   VerifyReport examine(const std::string& path, const Console& console) const {
     const StoredPath stored = stored_path(path);
     PosixClock clock;
@@ -292,6 +396,7 @@ class VerifyVerb final : public Verb {
   std::string seal_;
   std::string against_;
   bool sealed_ = false;
+  bool all_ = false;
   bool health_ = false;
   bool skip_payload_ = false;
   bool strict_ = false;

@@ -354,10 +354,7 @@ VerifyVerdict VerifyReport::verdict() const {
 }
 
 std::size_t VerifyReport::strict_warnings() const {
-  return static_cast<std::size_t>(
-      std::count_if(findings.begin(), findings.end(), [](const Finding& finding) {
-        return finding.severity == Severity::kWarning && finding.code != kMixtureCode;
-      }));
+  return count_of(findings, Severity::kWarning);
 }
 
 }  // namespace reprise

@@ -43,7 +43,7 @@ struct VerifyReport {
   bool vacuous() const { return location && tensors + objects == 0; }
   bool whole() const { return count_of(findings, Severity::kError) == 0; }
   VerifyVerdict verdict() const;
-  /// Returns the number of warnings; signs of mixed saves are not counted.
+  /// Returns the number of warnings, which `--strict` takes for errors.
   std::size_t strict_warnings() const;
 };
 

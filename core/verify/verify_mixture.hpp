@@ -11,7 +11,7 @@
 
 namespace reprise {
 
-/// Code of the warnings about mixed saves; `verify --strict` does not turn them into errors.
+/// Code of the warnings and notes about mixed saves.
 inline constexpr Code kMixtureCode = Code::kStaleMetadata;
 
 /// Warns if some payload files, but not all, are much newer than the metadata. A save writes the

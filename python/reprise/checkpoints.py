@@ -15,13 +15,14 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 from typing import Any, Union
 
 from . import program
 from .errors import Error
 
-__all__ = ["Answer", "diff", "digest", "export", "import_", "inspect",
-           "plan", "reshard", "seal", "trend", "verify", "which"]
+__all__ = ["Answer", "diff", "digest", "expect", "export", "import_", "inspect", "match",
+           "plan", "reshard", "scan", "seal", "trend", "verify", "verify_all", "which"]
 
 Path = Union[str, "os.PathLike[str]"]
 
@@ -64,6 +65,15 @@ def verify(checkpoint: Path, **options: Any) -> Answer:
     """
     answer = _answer("verify", [checkpoint], options)
     return Answer(answer["checkpoints"][0], answer.code)
+
+
+def verify_all(root: Path, **options: Any) -> Answer:
+    """Returns whether each checkpoint below a directory is whole: ``answer["checkpoints"]``.
+
+    ``answer["roots"][0]`` says from which one a program would resume (``["resume"]``), and what else lies there
+    (``["beside"]``). What can't be read is in ``answer["unread"]``. Throws Error if there is no such directory.
+    """
+    return _answer("verify", [root], {**options, "all": True}, partly=True)
 
 
 def diff(left: Path, right: Path, **options: Any) -> Answer:
@@ -134,13 +144,77 @@ def trend(*checkpoints: Path, **options: Any) -> Answer:
     return _answer("trend", list(checkpoints), options)
 
 
-def _answer(verb: str, paths: list[Path], options: dict[str, Any]) -> Answer:
+def expect(state: Any) -> dict[str, dict[str, Any]]:
+    """Returns the keys that a program will ask for, each with its shape and dtype, for ``match``.
+
+    ``state`` is a module, which may be on torch's meta device, or a state dict, nested or not, or the
+    ``sharded_state_dict()`` of Megatron-Core, of which what is not sharded is left out. Shapes are those of whole
+    tensors, in elements. What is no tensor has an entry without shape.
+    """
+    keys: dict[str, dict[str, Any]] = {}
+    sharded: dict[str, dict[str, Any]] = {}
+    _expect_below("", state.state_dict() if hasattr(state, "state_dict") else state, keys, sharded)
+    return sharded or keys  # Megatron keeps what is not sharded in the common state
+
+
+def _expect_below(
+    name: str, value: Any, keys: dict[str, dict[str, Any]], sharded: dict[str, dict[str, Any]]
+) -> None:
+    if hasattr(value, "build") and hasattr(value, "merge_fn"):  # one that Megatron makes tensors of when it saves
+        value = value.build()
+    parts = value.items() if isinstance(value, dict) else enumerate(value) if _holds_tensors(value) else None
+    if parts is not None:
+        for part, content in parts:
+            _expect_below(f"{name}.{part}" if name else str(part), content, keys, sharded)
+        return
+    shape = getattr(value, "global_shape", getattr(value, "shape", None))
+    dtype = getattr(value, "dtype", None)
+    is_tensor = shape is not None and dtype is not None
+    entry = {"shape": list(shape), "dtype": str(dtype).split(".")[-1]} if is_tensor else {}
+    if hasattr(value, "global_shape") and hasattr(value, "key"):
+        sharded[value.key] = entry
+    else:
+        keys[name] = entry
+
+
+def _holds_tensors(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and any(
+        hasattr(one, "dtype") or isinstance(one, (dict, list, tuple)) for one in value
+    )
+
+
+def match(checkpoint: Path, expect: Any, **options: Any) -> Answer:
+    """Returns whether a checkpoint has the keys, shapes and dtypes that a program will ask for, and which it has not.
+
+    ``expect`` is a list as ``checkpoints.expect`` returns it, or the path of one as JSON. ``answer["missing"]``,
+    ``["unexpected"]``, ``["shape"]`` and ``["dtype"]`` have what differs. Throws Error if one can't be opened.
+    """
+    if not isinstance(expect, dict):
+        return _answer("match", [checkpoint], {**options, "expect": os.fspath(expect)})
+    with tempfile.TemporaryDirectory() as folder:
+        file = os.path.join(folder, "keys.json")
+        with open(file, "w", encoding="utf-8") as out:
+            json.dump(expect, out)
+        return _answer("match", [checkpoint], {**options, "expect": file})
+
+
+def scan(path: Path, **options: Any) -> Answer:
+    """Returns what loading the pickles of a file, or of all files below a directory, would import: ``answer["files"]``.
+
+    Nothing is loaded. Good means that each name is known or allowed (``allow=["my.package.Config"]``). Throws Error if
+    there is no such file.
+    """
+    return _answer("scan", [path], options)
+
+
+def _answer(verb: str, paths: list[Path], options: dict[str, Any], partly: bool = False) -> Answer:
     ended = program.run([verb, "--json", *program.words(options), "--", *[os.fspath(path) for path in paths]])
     try:
         document = json.loads(ended.screen)
     except ValueError:
         raise Error("USAGE" if ended.code == 2 else "UNKNOWN", _reason(ended), what=_reason(ended)) from None
-    errors = [document["error"]] if "error" in document else [one["error"] for one in document.get("unread", [])]
+    unread = [] if partly else document.get("unread", [])
+    errors = [document["error"]] if "error" in document else [one["error"] for one in unread]
     if errors:
         place = {name: errors[0][name] for name in ("rank", "key", "file", "offset")}
         raise Error(errors[0]["code"], errors[0]["message"], what=_reason(ended), **place)

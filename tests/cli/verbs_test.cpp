@@ -241,20 +241,21 @@ TEST(Verify, WholeSaysThatWithoutAManifestFilesOfAnotherSaveAreNotTold) {
               HasSubstr("; the payload was not read"));
 }
 
-TEST(Verify, StrictTakesWarningsForErrorsButNoSignsOfMixedSaves) {
+TEST(Verify, StrictTakesWarningsForErrors) {
   const Victim victim(kA);
   const auto payload = victim.file("__0_0.distcp");
   std::filesystem::last_write_time(
       payload, std::filesystem::last_write_time(payload) + std::chrono::hours(1));
+  EXPECT_EQ(run_program({"verify", victim.path()}).exit_code, 0);
   const auto mixed = run_program({"verify", "--strict", victim.path()});
-  EXPECT_EQ(mixed.exit_code, 0) << mixed.all();
+  EXPECT_EQ(mixed.exit_code, 1) << mixed.all();
   EXPECT_THAT(mixed.out, AllOf(HasSubstr("warning STALE_METADATA: 1 of "),
                                HasSubstr("__0_0.distcp"), HasSubstr("1 warning;")));
   victim.write("__9_0.distcp", "left over");
   EXPECT_EQ(run_program({"verify", victim.path()}).exit_code, 0);
   const auto strict = run_program({"verify", "--strict", victim.path()});
   EXPECT_EQ(strict.exit_code, 1);
-  EXPECT_THAT(strict.out, HasSubstr("refused by --strict: 1 warning"));
+  EXPECT_THAT(strict.out, HasSubstr("refused by --strict: 2 warnings"));
 }
 
 TEST(Verify, AFormatThatIsNotReadIsUnusableInput) {

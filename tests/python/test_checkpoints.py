@@ -1,4 +1,5 @@
 """Questions about stored checkpoints, by the program."""
+import argparse
 import os
 import pathlib
 import pickle
@@ -49,6 +50,72 @@ class Checkpoints(Scratch):
         found = checkpoints.verify(HALVES)
         self.assertTrue(found.good)
         self.assertEqual((found["verdict"], found["tensors"], found["findings"]), ("whole", 36, []))
+
+    def test_all_below_a_directory(self):
+        root = self.folder / "run"
+        shutil.copytree(HALVES, root)
+        copy, _ = self.flipped()
+        (copy / "iter_0000010").rename(root / "iter_0000020")
+        (root / "logs").mkdir()
+        found = checkpoints.verify_all(root)
+        self.assertEqual(found.code, 1)
+        self.assertEqual([one["verdict"] for one in found["checkpoints"]], ["whole", "damaged"])
+        beside = {pathlib.Path(one["path"]).name for one in found["roots"][0]["beside"]}
+        self.assertEqual(beside, {"logs", "latest_checkpointed_iteration.txt"})
+        resume = {one["program"]: one for one in found["roots"][0]["resume"]}
+        self.assertTrue(resume["Megatron-LM"]["path"].endswith("iter_0000010"))
+        self.assertTrue(resume["Megatron-LM"]["good"])
+
+    def test_summary(self):
+        summary = checkpoints.inspect(HALVES)["summary"]
+        self.assertEqual(summary["iteration"]["of_state"], 10)
+        self.assertEqual((summary["layout"]["tp"], summary["layout"]["pp"]), (2, 2))
+        self.assertEqual(summary["optimizer"]["param_groups"][0]["lr"], 0.0003)
+
+    def test_names_that_run_code(self):
+        found = checkpoints.scan(HALVES)
+        self.assertTrue(found.good)
+        self.assertIn("torch._utils._rebuild_tensor_v2", str(found["files"]))
+        file = self.folder / "own.pkl"
+        file.write_bytes(pickle.dumps({"own": argparse.ArgumentParser, "a": 1}))
+        self.assertEqual(checkpoints.scan(file).code, 1)
+        self.assertTrue(checkpoints.scan(file, allow=["argparse.ArgumentParser"]).good)
+        file.write_bytes(pickle.dumps(os.getcwd))
+        names = checkpoints.scan(file)["files"][0]["names"]
+        self.assertEqual([(one["name"], one["standing"]) for one in names], [("posix.getcwd", "refused")])
+        with self.assertRaises(reprise.Error):
+            checkpoints.scan(self.folder / "nothing")
+
+    def test_keys_that_are_expected(self):
+        stored = {one["key"]: {"shape": one["shape"], "dtype": one["dtype"]} for one in checkpoints.inspect(HALVES)["tensors"]}
+        self.assertTrue(checkpoints.match(HALVES, stored, only=["."]).good)
+        key, entry = next(iter(stored.items()))
+        found = checkpoints.match(HALVES, {**stored, key: {**entry, "shape": [1, *entry["shape"]]}, f"{key}s": entry})
+        self.assertEqual(found.code, 1)
+        self.assertEqual([one["key"] for one in found["shape"]], [key])
+        self.assertEqual([one["key"] for one in found["missing"]], [f"{key}s"])
+
+    @unittest.skipUnless(torch, "needs torch")
+    def test_a_model_on_the_meta_device(self):
+        def make_model():
+            return torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.BatchNorm1d(3))
+
+        dcp.save({"model": make_model().state_dict()}, checkpoint_id=self.folder / "saved")
+        with torch.device("meta"):
+            model = make_model()
+        expected = checkpoints.expect(model)
+        self.assertEqual(expected["0.weight"], {"shape": [3, 4], "dtype": "float32"})
+        answer = checkpoints.match(self.folder / "saved", expected)
+        self.assertEqual((answer.code, answer["rename"]), (1, "s/^model\\.//"))
+        self.assertTrue(checkpoints.match(self.folder / "saved", expected, rename=[answer["rename"]], strict=True).good)
+        self.assertTrue(checkpoints.match(self.folder / "saved", checkpoints.expect({"model": model.state_dict()})).good)
+        self.assertFalse(checkpoints.match(self.folder / "saved", checkpoints.expect({"model": model.half().state_dict()})).good)
+        snippet = program.run(["match", "--snippet"]).screen
+        before = os.getcwd()
+        os.chdir(self.folder)
+        self.addCleanup(os.chdir, before)
+        exec(snippet, {"make_model": make_model})
+        self.assertTrue(checkpoints.match("saved", "keys.json", rename=[answer["rename"]], strict=True).good)
 
     def test_damaged(self):
         copy, file = self.flipped()
