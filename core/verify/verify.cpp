@@ -353,8 +353,6 @@ VerifyVerdict VerifyReport::verdict() const {
   return worst;
 }
 
-std::size_t VerifyReport::strict_warnings() const {
-  return count_of(findings, Severity::kWarning);
-}
+std::size_t VerifyReport::strict_warnings() const { return count_of(findings, Severity::kWarning); }
 
 }  // namespace reprise
