@@ -13,7 +13,7 @@ import sys
 
 SCRIPTS = {"mcore": "make_mcore_fixtures.py", "mimo": "make_mimo_fixtures.py", "torch": "make_fixtures.py", "objects": "make_objects.py", "spellings": "make_spellings.py", "owners": "make_owners.py", "safetensors": "make_safetensors.py", "llama": "make_llama.py",
            "torch_save": "make_torch_save.py", "rank_files": "make_rank_files.py", "torch_checkpointing": "make_rank_files.py", "deepspeed": "make_deepspeed.py",
-           "optimizer_forms": "make_optimizer_forms.py", "changes": "make_changes.py", "scan": "make_scan.py"}
+           "optimizer_forms": "make_optimizer_forms.py", "changes": "make_changes.py", "scan": "make_scan.py", "releases": "make_releases.py"}
 
 
 def git(*arguments):
@@ -51,7 +51,7 @@ def entries(data):
         yield entry(data, owners.name, [owners], SCRIPTS["owners"], made)
 
 
-    for kind in ("safetensors", "torch_save", "rank_files", "torch_checkpointing", "deepspeed", "optimizer_forms", "changes", "scan"):
+    for kind in ("safetensors", "torch_save", "rank_files", "torch_checkpointing", "deepspeed", "optimizer_forms", "changes", "scan", "releases"):
         for folder in sorted(data.glob(f"{kind}_[0-9]*")):
             made = json.loads((folder / "expected.json").read_text())
             yield entry(data, folder.name, [p for p in folder.rglob("*") if p.is_file()], SCRIPTS[kind], made)
