@@ -41,6 +41,8 @@ class InspectVerb final : public Verb {
            "  reprise inspect --stats --keys 'experts' ckpt   min, max, mean, NaN, zeros of each\n"
            "  reprise inspect --json ckpt | jq '.tensors[].key'\n"
            "  reprise inspect --json ckpt | jq '.summary | {iteration, layout, optimizer}'\n"
+           "  reprise inspect --json ckpt | jq '.readable_by, .reshard_for'   which releases read "
+           "it\n"
            "  reprise inspect --json ckpt | jq '.modules[] | {name, rng_grid}'   of a MIMO job\n";
   }
   void declare(Options& options) override {

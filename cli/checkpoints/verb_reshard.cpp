@@ -14,6 +14,7 @@
 #include "core/base/print.hpp"
 #include "core/plan/layout_reads.hpp"
 #include "core/ports/no_progress.hpp"
+#include "core/reshard/for_release.hpp"
 #include "core/reshard/layout_rule.hpp"
 #include "core/reshard/optimizer_form.hpp"
 #include "core/reshard/reshard.hpp"
@@ -35,6 +36,8 @@ class ReshardVerb final : public Verb {
            "  reprise reshard --ranks 8 --writers 2 ckpt out   the same chunks in 2 files\n"
            "  reprise reshard --split 'linear_proj.weight=1:4' --split '.=0:4' ckpt out\n"
            "  reprise reshard --writers 1 ckpt out             the same chunks, in one file\n"
+           "  reprise reshard --for torch-2.14 ckpt out        the same chunks, for this torch\n"
+           "  reprise reshard --for mcore-0.18 ckpt out        with common.pt, which 0.18 needs\n"
            "  reprise reshard --for-layout tp=8,pp=4,dp=8 ckpt out\n"
            "                                 the chunks that this layout reads; 'reprise plan "
            "--ckpt\n"
@@ -63,6 +66,9 @@ class ReshardVerb final : public Verb {
         .flag(strides_, "--keep-strides",
               "keep the strides that torch 2.15 writes into .metadata; torch before 2.15 can't "
               "read such a checkpoint")
+        .texts(releases_, "--for", "RELEASE",
+               "write what this release reads, such as torch-2.14 or mcore-0.18, or say why that "
+               "can't be; once for each release")
         .flag(force_, "--force",
               "replace OUT if it is a checkpoint and contains nothing else; the old one is removed "
               "once the new one is confirmed in its place")
@@ -87,20 +93,30 @@ class ReshardVerb final : public Verb {
     Checkpoint source = Checkpoint::open_any(*from.store, from.path);
     require_apart(from.store->display(source.location().directory), to);
     check_splits(splits_, source.catalog());
+    const std::vector<Release> releases = releases_named();
     options.last_look = [&to, this] {
       require_free(to, force_ ? Standing::kReplaced : Standing::kKept);
     };
     NoProgress none;
-    options.judge = [&to, &none](const std::string& directory) {
+    options.judge = [&to, &none, &releases](const std::string& directory) {
       require_whole(*to.store, directory, "OUT was not written: what was to become OUT",
                     PayloadCheck::kSkip, none);
+      if (releases.empty()) return;
+      Checkpoint written = Checkpoint::open(*to.store, directory);
+      require_readers(written, releases);
     };
     source.require_common_if_megatron();
     require_whole(*from.store, source.location().path(), "IN", PayloadCheck::kSkip, none);
-    ReshardTold told;
+    ReshardTold told{.source = source_, .target = target_, .releases = releases};
     told.optimizer = with_optimizer(source, options);
     const auto fitted = for_layout(source, options);
     const double before = fitted ? amplification(source.catalog(), *fitted) : 0;
+    OtherForms other =
+        forms_for(source, options.common ? &*options.common : nullptr, releases, strides_);
+    options.files = std::move(other.files);
+    options.left_objects = std::move(other.left_objects);
+    options.ranks.one_metadata = other.one_metadata;
+    told.changes = std::move(other.changes);
     const ReshardReport report = write(source, to, options, console);
     if (fitted) {
       const Checkpoint written = Checkpoint::open(*to.store, to.path);
@@ -108,7 +124,7 @@ class ReshardVerb final : public Verb {
                   fitted->notes()};
     }
     if (json_) {
-      console.out << reshard_json(source_, target_, report, told);
+      console.out << reshard_json(told, report);
     } else {
       console.out << fmt::format(
           "{}, {}, {}: {} became {}, in {}, {}\n", counted(report.tensors, "tensor"),
@@ -117,6 +133,7 @@ class ReshardVerb final : public Verb {
           counted(report.files, "file"), human_bytes(report.bytes));
       if (told.optimizer) console.out << words_on(*told.optimizer);
       if (told.fit) console.out << words_on(*told.fit);
+      for (const std::string& change : told.changes) console.out << change << '\n';
       console.out << words_on_ranks(report) << words_on_rest(report);
     }
     for (const auto& line : report.log) console.err << line << '\n';
@@ -124,6 +141,12 @@ class ReshardVerb final : public Verb {
   }
 
  private:
+  std::vector<Release> releases_named() const {
+    std::vector<Release> releases;
+    for (const std::string& name : releases_) releases.push_back(release_named(name));
+    return releases;
+  }
+
   std::optional<PerRank> per_rank() const {
     if (per_rank_.empty()) return std::nullopt;
     if (per_rank_ == "first") return PerRank::kFirst;
@@ -256,6 +279,7 @@ class ReshardVerb final : public Verb {
   std::int64_t writers_ = 0;
   std::string per_rank_;
   bool strides_ = false;
+  std::vector<std::string> releases_;
   bool force_ = false;
   bool unchecked_ = false;
   bool json_ = false;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/output/describe.hpp"
+#include "cli/output/release_text.hpp"
 #include "core/base/print.hpp"
 #include "core/base/printable.hpp"
 
@@ -121,6 +122,13 @@ void print_common(Checkpoint& checkpoint, const Lines& lines) {
   if (common && common->item.value) lines.add("run", describe_run(*common->item.value));
 }
 
+void print_releases(Checkpoint& checkpoint, const Lines& lines) {
+  const ReleasesOf releases = releases_of(checkpoint);
+  lines.add("writer", release_text(releases.writers));
+  lines.add("readers", release_text(releases.readers));
+  lines.add("", advice_for_older(releases.older));
+}
+
 void print_values(const CheckpointSummary& summary, std::size_t most, const Lines& lines) {
   const auto& values = summary.values;
   const std::size_t shown = most == 0 ? values.size() : std::min(most, values.size());
@@ -163,6 +171,7 @@ void print_summary(Checkpoint& checkpoint, const CheckpointSummary& summary, std
   print_amounts(summary, lines);
   print_optimizer(summary, lines);
   print_common(checkpoint, lines);
+  print_releases(checkpoint, lines);
   print_values(summary, values, lines);
   print_notes(checkpoint.metadata(), lines);
 }

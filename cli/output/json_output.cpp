@@ -7,6 +7,7 @@
 #include "cli/output/describe.hpp"
 #include "cli/output/diff_text.hpp"
 #include "cli/output/json_text.hpp"
+#include "cli/output/release_text.hpp"
 #include "cli/output/value_json.hpp"
 #include "core/geometry/folded_shape.hpp"
 #include "core/state/state_dict.hpp"
@@ -298,6 +299,23 @@ ErrorPlace place_of(const Checkpoint& checkpoint, const StoredObject& object) {
       .key = object.key, .file = checkpoint.display(object.file), .offset = object.range.offset};
 }
 
+Json to_json(const std::optional<Version>& version) {
+  return version ? Json(to_string(*version)) : Json(nullptr);
+}
+
+Json to_json(const std::vector<ToldReleases>& told) {
+  Json all = Json::array();
+  for (const ToldReleases& one : told) {
+    all.push_back({{"program", one.program},
+                   {"who", one.who},
+                   {"first", to_json(one.first)},
+                   {"last", to_json(one.last)},
+                   {"none", one.none},
+                   {"because", one.because}});
+  }
+  return all;
+}
+
 }  // namespace
 
 std::string error_json(const Error& error) { return json_text({{"error", to_json(error)}}); }
@@ -440,10 +458,13 @@ std::string export_json(const ExportTold& told, const ExportReport& report) {
                     {"notes", to_json(told.notes)}});
 }
 
-std::string reshard_json(const std::string& source, const std::string& target,
-                         const ReshardReport& report, const ReshardTold& told) {
-  Json document = {{"source", source},
-                   {"target", target},
+std::string reshard_json(const ReshardTold& told, const ReshardReport& report) {
+  std::vector<std::string> releases;
+  for (const Release release : told.releases) releases.push_back(to_string(release));
+  Json document = {{"source", told.source},
+                   {"target", told.target},
+                   {"for", releases},
+                   {"changes", told.changes},
                    {"tensors", report.tensors},
                    {"elements", report.elements},
                    {"objects", report.objects},
@@ -574,6 +595,11 @@ std::string inspect_json(Checkpoint& checkpoint, const KeyFilter& filter,
                {"objects", objects}};
   const bool readable = common && common->item.value;
   json["summary"] = to_json(summary_of(checkpoint, readable ? &*common->item.value : nullptr));
+  const ReleasesOf releases = releases_of(checkpoint);
+  json["written_by"] = to_json(releases.writers);
+  json["readable_by"] = to_json(releases.readers);
+  json["reshard_for"] = Json::array();
+  for (const Release release : releases.older) json["reshard_for"].push_back(to_string(release));
   add_modules(checkpoint, common, json);
   if (content.digests || content.stats)
     json["damage"] = to_json(errors_in(digest.checksums().findings()));

@@ -72,14 +72,17 @@ struct OptimizerChange {
   std::uint64_t tensors = 0;
   std::vector<std::string> without_state = {};  ///< weights of which there is none
 };
-/// What `reshard` did besides what its report says.
+/// The facts that `reshard` tells besides its report.
 struct ReshardTold {
+  std::string source;
+  std::string target;
+  std::vector<Release> releases = {};     ///< that OUT was written for
+  std::vector<std::string> changes = {};  ///< in form, for these releases
   std::optional<LayoutFit> fit = {};
   std::optional<OptimizerChange> optimizer = {};
 };
-/// Returns the output of `reshard`.
-std::string reshard_json(const std::string& source, const std::string& target,
-                         const ReshardReport& report, const ReshardTold& told = {});
+/// Returns the JSON document of `reshard`.
+std::string reshard_json(const ReshardTold& told, const ReshardReport& report);
 
 /// Says what `inspect` reads in addition to the metadata.
 struct InspectContent {

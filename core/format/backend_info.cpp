@@ -82,6 +82,7 @@ BackendInfo read_backend_info(ByteSpan bytes, const ErrorPlace& place) {
     } else {
       info.unknown_keys.push_back(key);
     }
+    if (key.starts_with("common_backend")) info.names_common = true;
   }
   refuse_others(info, place);
   return info;

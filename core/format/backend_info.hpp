@@ -25,6 +25,8 @@ struct BackendInfo {
   std::int64_t sharded_backend_version = 1;
   std::string common_backend = "torch";
   std::int64_t common_backend_version = 1;
+  /// True if the file has a key that begins with "common_backend", as up to 0.18.
+  bool names_common = false;
   /// Unknown keys. Megatron-Core up to 0.18 refuses a file with unknown keys.
   std::vector<std::string> unknown_keys = {};
 

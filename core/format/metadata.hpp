@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/format/made_items.hpp"
+#include "core/format/releases.hpp"
 #include "core/state/catalog.hpp"
 #include "reprise/inspect.hpp"
 #include "reprise/state.hpp"
@@ -53,6 +54,7 @@ struct Metadata {
   std::string checkpoint_id;               ///< as the saver wrote it; informational
   std::string save_id;
   std::string version;           ///< "1.0.0" or empty
+  Forms forms = {};              ///< what `.metadata` itself shows of its writer
   bool has_local_plans = false;  ///< the file had Megatron's all_local_plans (not kept)
   /// What all safetensors files that were read say alike of themselves, such as {"format": "pt"},
   /// without what torch notes there about pieces.

@@ -102,22 +102,31 @@ void check_path(const pickle::Objects& objects, NodeId node, std::string_view pa
   }
 }
 
+/// True if the pickle begins with a frame, as every pickle of this size does that Python writes in
+/// protocol 4 or later, and as torch's are.
+bool is_framed(ByteSpan file) {
+  constexpr std::byte kFrame{0x95};
+  return file.size() > 2 && file[2] == kFrame;
+}
+
 class TablesReader {
  public:
-  TablesReader(const pickle::Reading& reading, const PickleSource& where, std::size_t file_bytes,
+  TablesReader(const pickle::Reading& reading, const PickleSource& where, ByteSpan file,
                FileNames& names, Notes& notes)
       : graph_(reading.graph),
         objects_(reading.graph, where),
         root_(reading.root),
         names_(names),
         notes_(notes),
-        chunk_budget_(file_bytes / 16),
-        text_budget_(8 * file_bytes + 65536),
+        chunk_budget_(file.size() / 16),
+        text_budget_(8 * file.size() + 65536),
         texts_(reading.graph),
         tensor_index_(texts_),
         object_index_(texts_),
         planner_index_(texts_),
-        file_index_(texts_) {}
+        file_index_(texts_) {
+    if (!is_framed(file)) tables_.forms.add(Form::kWithoutFrames);
+  }
 
   MetadataTables read() {
     const std::string_view type = objects_.type_name(root_);
@@ -143,6 +152,10 @@ class TablesReader {
     if (!objects_.missing(meta)) read_storage_meta(meta);
     if (!objects_.missing(version)) tables_.version = text(version, "version");
     tables_.has_local_plans = !objects_.missing(plans);
+    tables_.forms.add(objects_.missing(version) ? Form::kNoVersion : Form::kVersion);
+    if (type == "MCoreMetadata") tables_.forms.add(Form::kMegatronMetadata);
+    if (!objects_.missing(mcore)) tables_.forms.add(Form::kShapesOfFlattened);
+    if (tables_.has_local_plans) read_kind_of_plans(plans);
     return std::move(tables_);
   }
 
@@ -170,6 +183,7 @@ class TablesReader {
   void read_planner_data(NodeId planner);
   void read_planner(NodeId key, NodeId path);
   void read_storage_meta(NodeId meta);
+  void read_kind_of_plans(NodeId plans);
   std::string read_checkpoint_id(NodeId id);
 
   /// Copies the text and charges it to the budget, because the same text may be referred to any
@@ -393,6 +407,7 @@ void TablesReader::read_properties(NodeId properties, StoredTensor& tensor) {
     }
   }
   tensor.dtype = *dtype;
+  tables_.forms.add(fields.size() == kFields ? Form::kNoStrides : Form::kStrides);
   read_traits(fields, tensor);
 }
 
@@ -601,9 +616,21 @@ void TablesReader::read_storage_meta(NodeId meta) {
                   "storage_meta is not a StorageMeta: " +
                       std::string(type.empty() ? name_of(graph_.kind(meta)) : type));
   }
-  const auto [id, save_id] = objects_.attributes<2>(meta, {"checkpoint_id", "save_id"});
+  const auto [id, save_id, modules] =
+      objects_.attributes<3>(meta, {"checkpoint_id", "save_id", "modules"});
+  tables_.forms.add(modules == kNoNode ? Form::kNoModules : Form::kModules);
   if (!objects_.missing(id)) tables_.checkpoint_id = read_checkpoint_id(id);
   if (!objects_.missing(save_id)) tables_.save_id = text(save_id, "save_id");
+}
+
+/// Reads only of which class the plans are.
+void TablesReader::read_kind_of_plans(NodeId plans) {
+  if (graph_.kind(plans) != Kind::kList) return;
+  objects_.each_item(plans, "all_local_plans", [this](NodeId plan) {
+    const std::string_view type = objects_.type_name(plan);
+    if (type == "SavePlan") tables_.forms.add(Form::kPlans);
+    if (type == "MCoreSavePlan") tables_.forms.add(Form::kMegatronPlans);
+  });
 }
 
 std::string TablesReader::read_checkpoint_id(NodeId id) {
@@ -621,7 +648,7 @@ std::string TablesReader::read_checkpoint_id(NodeId id) {
 MetadataTables read_tables(ByteSpan file, const std::string& name, FileNames& names, Notes& notes) {
   const PickleSource where{name};
   const pickle::Reading reading = pickle::read_graph(file, pickle::Grammar::kMetadata, where);
-  return TablesReader(reading, where, file.size(), names, notes).read();
+  return TablesReader(reading, where, file, names, notes).read();
 }
 
 }  // namespace reprise

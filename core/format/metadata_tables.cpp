@@ -30,6 +30,7 @@ Metadata single_table(MetadataTables table, FileNames names, Notes notes) {
   read.checkpoint_id = std::move(table.checkpoint_id);
   read.save_id = std::move(table.save_id);
   read.version = std::move(table.version);
+  read.forms = table.forms;
   read.has_local_plans = table.has_local_plans;
   read.notes = notes.take();
   return read;

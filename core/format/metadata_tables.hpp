@@ -50,6 +50,7 @@ struct MetadataTables {
   std::string checkpoint_id;
   std::string save_id;
   std::string version;
+  Forms forms = {};  ///< see Metadata::forms
   bool has_local_plans = false;
 };
 

@@ -235,6 +235,7 @@ class RankMerger {
     place_ += static_cast<std::uint32_t>(table.tensors.size() + table.objects.size());
     for (PlannerEntry& entry : table.planner_data) planner_.emplace_back(rank, std::move(entry));
     merged_.ranks.push_back(rank);
+    merged_.forms.add(table.forms);
     if (merged_.checkpoint_id.empty()) merged_.checkpoint_id = table.checkpoint_id;
     if (merged_.save_id.empty()) merged_.save_id = table.save_id;
     if (merged_.version.empty()) merged_.version = table.version;

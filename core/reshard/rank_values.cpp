@@ -17,9 +17,12 @@ constexpr std::size_t kBlockBytes = std::size_t{1} << 20U;
 
 class RankChooser {
  public:
-  RankChooser(Checkpoint& checkpoint, std::optional<PerRank> per_rank, Device& device)
+  /// `elsewise` begins the advice if values differ.
+  RankChooser(Checkpoint& checkpoint, std::optional<PerRank> per_rank, Device& device,
+              std::string_view elsewise = {})
       : checkpoint_(checkpoint),
         per_rank_(per_rank),
+        else_(elsewise),
         device_(device),
         staging_(kBlockBytes),
         left_(kBlockBytes),
@@ -126,7 +129,7 @@ class RankChooser {
     throw Error(
         Code::kUsage,
         with_commas(copies.size()) + " of " + with_commas(checkpoint_.metadata().ranks.size()) +
-            " ranks have their own values here, and these differ: keep the number of ranks, or "
+            " ranks have their own values here, and these differ: " + std::string(else_) +
             "give --per-rank first (all get the first rank's value) or --per-rank drop",
         {.key = name, .file = checkpoint_.store().display(checkpoint_.location().directory)});
   }
@@ -181,6 +184,7 @@ class RankChooser {
 
   Checkpoint& checkpoint_;
   std::optional<PerRank> per_rank_;
+  std::string_view else_;
   Device& device_;
   Bytes staging_;
   Bytes left_;
@@ -193,7 +197,8 @@ class RankChooser {
 }  // namespace
 
 std::optional<PerRank> as_requested(const RankChoice& choice, std::int64_t ranks_before) {
-  const bool as_before = choice.ranks == 0 || choice.ranks == ranks_before;
+  const bool as_before =
+      !choice.one_metadata && (choice.ranks == 0 || choice.ranks == ranks_before);
   if (choice.per_rank == PerRank::kKeep && !as_before) {
     throw Error(Code::kUsage, "--per-rank keep takes " + std::to_string(ranks_before) +
                                   " ranks, as many as saved");
@@ -220,7 +225,10 @@ ChosenValues choose_values(Checkpoint& checkpoint, const RankChoice& choice, Dev
   }
   const auto per_rank = seams.per_rank(choice, static_cast<std::int64_t>(metadata.ranks.size()));
   if (per_rank == PerRank::kKeep) return {metadata};
-  return RankChooser(checkpoint, per_rank, device).choose();
+  const std::string_view elsewise = choice.one_metadata
+                                        ? "this release reads values of all ranks only, so "
+                                        : "keep the number of ranks, or ";
+  return RankChooser(checkpoint, per_rank, device, elsewise).choose();
 }
 
 Metadata with_equal_copies_merged(Checkpoint& checkpoint, Device& device) {

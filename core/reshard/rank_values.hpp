@@ -24,6 +24,8 @@ struct RankChoice {
   /// not set and the number changes, values that differ between ranks are refused.
   std::optional<PerRank> per_rank = {};
   std::int64_t ranks = 0;  ///< number of ranks of the new checkpoint; 0 means as many as before
+  bool one_metadata =
+      false;  ///< true if no rank may have metadata of its own, as if `ranks` changed
 };
 
 /// The metadata to write, and the keys under which values were lost.

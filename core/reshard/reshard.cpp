@@ -109,7 +109,7 @@ class Resharder {
 
   ReshardReport run() {
     const Catalog& old = source_.catalog();
-    source_.require_common_if_megatron();
+    opened_.require_common_if_megatron();
     require_readable_manifest(source_);
     require_readable_backend();
     const auto shares = options_.boxes_for
@@ -120,6 +120,7 @@ class Resharder {
     own_common_ = has_own_common_file(source_);
     if (own_common_) beside_.files.push_back({std::string(kCommonFile), bytes_of(kCommonFile)});
     progress_.expect(beside_.bytes());
+    for (const WrittenInstead& file : options_.files) progress_.expect(file.bytes.size());
     refuse_hostile_objects();
     require_space(shares);
     try {
@@ -130,6 +131,7 @@ class Resharder {
           [&] {
             for (std::size_t w = 0; w < shares.size(); ++w) write_share(w, shares[w]);
             copy_common();
+            write_instead();
             copy_beside();
           },
           [this] {
@@ -304,7 +306,9 @@ class Resharder {
     for (const auto name : {kCommonFile, kBackendFile}) {
       const std::string from = join_path(source_.location().directory, std::string(name));
       const bool own = name == kCommonFile && own_common_;
-      if (own || !source_.store().stat(from)) continue;
+      const bool replaced =
+          std::ranges::find(options_.files, name, &WrittenInstead::name) != options_.files.end();
+      if (own || replaced || !source_.store().stat(from)) continue;
       CopiedFile out(ports_.store, path_of(std::string(name)), progress_);
       if (options_.common && name == kCommonFile) {
         new_common_ = common_file(*options_.common);
@@ -322,6 +326,15 @@ class Resharder {
       const CopiedItem copied = copy_item(item, out, std::string(name));
       note(std::string(name), out.finish());
       check_copies(std::string(name), {copied});
+    }
+  }
+
+  void write_instead() {
+    for (const WrittenInstead& file : options_.files) {
+      SpanSource item(file.bytes);
+      CopiedFile out(ports_.store, path_of(file.name), progress_);
+      out.append(item);
+      note(file.name, out.finish());
     }
   }
 
@@ -423,6 +436,10 @@ ReshardReport reshard(Checkpoint& source, const CommitTarget& target, const Resh
                       const ReshardPorts& ports, const ReshardSeams& seams) {
   require_apart(source);
   ChosenValues chosen = choose_values(source, options.ranks, ports.device, seams);
+  for (const std::string& key : options.left_objects) {
+    std::erase_if(chosen.metadata.catalog.objects,
+                  [&](const StoredObject& object) { return object.key == key; });
+  }
   Checkpoint written(source.store(), source.location(), seams.carried(std::move(chosen.metadata)));
   ReshardReport report = Resharder(source, written, target, options, ports, seams).run();
   report.ranks = written.metadata().ranks.size();

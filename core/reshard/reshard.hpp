@@ -66,6 +66,12 @@ std::vector<WriterShare> plan_reshard(const Catalog& catalog, const CutRule& rul
 std::vector<WriterShare> plan_boxes(const Catalog& catalog, const BoxRule& rule,
                                     std::int32_t writers);
 
+/// A small file of the new checkpoint that is not copied from the source.
+struct WrittenInstead {
+  std::string name;
+  Bytes bytes;
+};
+
 struct ReshardOptions {
   CutRule rule;
   std::int32_t writers = 1;
@@ -81,6 +87,10 @@ struct ReshardOptions {
   BoxRuleFor boxes_for = {};
   /// If this is set, it is written as the common state, in the place of the stored one.
   std::optional<Value> common = {};
+  /// Files that are written in place of those that the source has or lacks: common.pt and
+  /// metadata.json.
+  std::vector<WrittenInstead> files = {};
+  std::vector<std::string> left_objects = {};  ///< keys of objects that are not written
   /// Called right before the commit. An exception from it aborts the rewrite, as any failure does.
   std::function<void()> last_look = {};
   /// Called with the directory of the new checkpoint when all its files are written, before it

@@ -51,6 +51,9 @@ class Answer(dict):  # type: ignore[type-arg]
 def inspect(checkpoint: Path, **options: Any) -> Answer:
     """Returns what is in a checkpoint: its tensors, objects, files. With ``digest=True`` also digests of the tensors.
 
+    ``answer["written_by"]`` and ``answer["readable_by"]`` have the releases of torch and Megatron-Core, as far as the
+    form of the checkpoint shows them.
+
     Throws Error if it can't be opened.
     """
     return _answer("inspect", [checkpoint], options)
@@ -111,7 +114,10 @@ def plan(checkpoint: Path, layout: str, **options: Any) -> Answer:
 
 
 def reshard(source: Path, target: Path, **options: Any) -> Answer:
-    """Writes the same content under another sharding. Throws Error if nothing was written."""
+    """Writes the same content under another sharding, with ``for_="torch-2.14"`` for a release, or a list of them.
+
+    Throws Error if nothing was written, such as for a release that can't read it in any form.
+    """
     return _answer("reshard", [source, target], options)
 
 

@@ -217,8 +217,9 @@ def function_of_one_rank(function, case, path, rank):
 
 def packages():
     """The packages of this interpreter: name of the release, cases, writer and reader of each."""
+    import torch.distributed.checkpoint  # noqa: F401  as Megatron below, once for all ranks that are forked
     yield name("torch", version("torch")), TORCH_CASES, torch_write, torch_read
-    megatron()  # imported once, for all ranks that are forked
+    megatron()
     yield name("mcore", version("megatron-core")), MCORE_CASES, mcore_write, mcore_read
 
 
@@ -293,7 +294,10 @@ class Page:
         self.releases = {kind: sorted({r for a in answers for r in a["read"] if r.startswith(kind)}, key=minor) for kind in ("torch", "mcore")}
 
     def reason(self, words):
-        words = words.replace(f"{self.folder}/", "").replace("|", "\\|")
+        for kind, general in ((r"'?((torch|mcore)-[\d.]+/)?\w+/(\.metadata|__0\.metadata|common\.pt)'?", r"\3"), (r"(UNSUPPORTED: )(torch|mcore)-[\d.]+ (?=can't)", r"\1the release "),
+                              (r": mcore-[\d.]+ (?=needs|can)", ": the release "), (r" \[Errno 2\]|This file can still be loaded.*|megatron\.core\.dist_checkpointing\.core\.", "")):
+            words = re.sub(kind, general, words)
+        words = words.replace("|", "\\|").strip()
         if words not in self.reasons:
             self.reasons.append(words)
         return self.reasons.index(words) + 1
@@ -308,8 +312,15 @@ class Page:
             return "–"
         if not unread:
             return "all"
-        each = ", ".join(f"{case} [{self.reason(why or 'nothing was written')}]" for case, why in unread.items())
+        each = self.by_reason({case: why or "nothing was written" for case, why in unread.items()})
         return f"none: {each}" if len(unread) == len(paths) else f"not {each}"
+
+    def by_reason(self, unread):
+        """Names cases with the number of their reason; those of one reason stand together."""
+        groups = {}
+        for case, why in unread.items():
+            groups.setdefault(self.reason(why), []).append(case)
+        return "; ".join(f"{', '.join(cases)} [{number}]" for number, cases in groups.items())
 
     def table(self, kind, title, cell):
         columns = self.releases[kind]
@@ -327,12 +338,12 @@ class Page:
         told = {path.split("/")[-1]: words for path, words in self.resharded.items() if path.startswith(f"for-{reader}/{writer}/")}
         refused = {case: words for case, words in told.items() if words != "written"}
         read = self.cell(reader, {case: f"for-{reader}/{writer}/{case}" for case in told if case not in refused})
-        return read + "".join(f"; {case} is refused [{self.reason('reshard: ' + words)}]" for case, words in refused.items())
+        return read + (f", but refused: {self.by_reason(refused)}" if refused else "")
 
 
 def page(folder, program, out, answers):
     made = Page(folder, answers, json.loads((folder / "resharded.json").read_text()))
-    text = INTRODUCTION.format(date=datetime.date.today().isoformat())
+    text = INTRODUCTION.format(date=datetime.date.today().isoformat(), answers=sum(len(rows) for a in answers for rows in a["read"].values()))
     made.lines += ["", "| release | torch | megatron-core | Python |", "|---|---|---|---|"]
     for answer in sorted(answers, key=lambda a: minor(a["torch"])):
         made.lines.append(f"| {', '.join(answer['read'])} | {answer['torch']} | {answer['megatron-core']} | {answer['python']} |")
@@ -357,12 +368,19 @@ def page(folder, program, out, answers):
 
 INTRODUCTION = """# Releases: who reads what whom wrote
 
-`./dev interop --table --write` made this page on {date} with the real packages, on CPUs. A case is read if every element and
-value came back. `plain` are tensors of common types, nested values and views; `unsigned`, `float8_e8m0fnu` and
-`float4_e2m1fn_x2` have elements of these types; `ranks` was saved with `use_collectives=False`. `model` is a tensor with
-arguments and iteration, `object` has a sharded object, too, and `optimizer` the state of an optimizer in the form that the
-release asks for: flattened ranges before 0.15, whole tensors (`fully_reshardable`) since. A cell names what is not read. For
-every cell `reprise inspect` said the same before.
+`./dev interop --table --write` made this page on {date} with the real packages, on one rank without a GPU. A case is
+read if every element and value came back:
+
+| case | what was saved |
+|---|---|
+| `plain` | tensors of common types, a transposed one among them, and nested values |
+| `unsigned`, `float8_e8m0fnu`, `float4_e2m1fn_x2` | elements of these types |
+| `ranks` | the same as `plain`, with `use_collectives=False` |
+| `model`, `object` | a tensor, arguments and iteration; a sharded object, too, which megatron-core 0.8.0 can't save with torch 2.4.1 |
+| `optimizer` | a moment beside the tensor, in the form of the release: flattened ranges before 0.15, whole tensors (`fully_reshardable`) since. It is composed of Megatron's own `ShardedTensor`, without an optimizer |
+
+Each release of megatron-core ran with the torch of its row. A cell names what is not read, with a number under
+[reasons](#reasons). For each of the {answers} answers `reprise inspect` said before what came true.
 """
 
 

@@ -217,6 +217,19 @@ class Checkpoints(Scratch):
         self.assertTrue(found.good)
         self.assertEqual([point["path"] for point in found["points"]], [str(self.folder / "step-20")])
 
+    def test_releases(self):
+        new = ROOT / "tests/data/releases_2.15.0/mcore-0.19/object"
+        found = checkpoints.inspect(new)
+        self.assertEqual([one["who"] for one in found["written_by"]], ["torch >= 2.15", "megatron-core >= 0.19"])
+        self.assertEqual(found["reshard_for"], ["torch-2.14", "mcore-0.18"])
+        written = checkpoints.reshard(new, self.folder / "old", for_=found["reshard_for"])
+        self.assertEqual((written["for"], len(written["changes"])), (["torch-2.14", "mcore-0.18"], 3))
+        self.assertEqual([one["who"] for one in checkpoints.inspect(self.folder / "old")["readable_by"]], ["torch >= 2.4", "megatron-core >= 0.8"])
+        self.assertTrue(checkpoints.diff(new, self.folder / "old").good)
+        with self.assertRaisesRegex(reprise.Error, "torch-2.5 can't read this: it has elements of uint16"):
+            checkpoints.reshard(ROOT / "tests/data/releases_2.15.0/torch-2.7/unsigned", self.folder / "none", for_="torch-2.5")
+        self.assertFalse((self.folder / "none").exists())
+
     def test_errors_have_their_place(self):
         for ask in (checkpoints.verify, checkpoints.inspect, lambda path: checkpoints.diff(path, HALVES),
                     lambda path: checkpoints.export(path, self.folder / "out")):
