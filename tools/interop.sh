@@ -240,6 +240,7 @@ interop_newest() {
   interop_cases "$env" --only "$interop_few" || rc=1
   interop_forwards "$env" || (($? == interop_not_run)) || rc=1
   interop_on_release "$env/bin/python" || rc=1
+  releases_table newest || rc=1
   return "$rc"
 }
 
@@ -274,6 +275,7 @@ verb_interop() {
     --releases) run=interop_releases; shift ;;
     --pythons) run=interop_python_matrix; shift ;;
     --forwards) run=interop_forwards_all; shift ;;
+    --table) run=releases_table; shift ;;
   esac
   verb_setup || return 1
   begin_results
