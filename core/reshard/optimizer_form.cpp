@@ -304,11 +304,6 @@ std::string_view weight_of(std::string_view key) {
 
 }  // namespace
 
-std::string optimizer_form_of(Checkpoint& checkpoint) {
-  Value common = common_of(checkpoint);
-  return form_in(common);
-}
-
 void require_writable_form(const std::string& form) {
   if (form == kFullyReshardable) return;
   if (form == kBuckets) {

@@ -20,10 +20,6 @@ namespace reprise {
 
 inline constexpr std::string_view kFullyReshardable = "fully_reshardable";
 
-/// Returns the form in which the checkpoint has the state of a distributed optimizer, by the name
-/// that Megatron-Core gives it; empty if there is none.
-std::string optimizer_form_of(Checkpoint& checkpoint);
-
 /// Throws USAGE for a form that does not exist, and UNSUPPORTED, with the reason and what to do,
 /// for one that can't be written.
 void require_writable_form(const std::string& form);
