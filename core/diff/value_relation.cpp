@@ -26,7 +26,7 @@ struct FloatForm {
   bool infinities = true;
 };
 
-std::optional<FloatForm> form_of(DType dtype) {
+std::optional<FloatForm> float_form_of(DType dtype) {
   switch (dtype) {
     case DType::kFloat64:
     case DType::kComplex128:
@@ -152,7 +152,8 @@ std::string_view name_of(ValueRelation::Kind kind) {
 }
 
 bool can_relate(DType left, DType right) {
-  return form_of(left) && form_of(right) && numbers_per_element(left) == numbers_per_element(right);
+  return float_form_of(left) && float_form_of(right) &&
+         numbers_per_element(left) == numbers_per_element(right);
 }
 
 std::string factor_text(double factor) {
@@ -181,9 +182,9 @@ RelationFinder::RelationFinder(DType left, DType right) : left_(left), right_(ri
   open_.push_back({.kind = Kind::kNegated});
   for (const DType dtype : {DType::kFloat32, DType::kBFloat16, DType::kFloat16,
                             DType::kFloat8E4M3FN, DType::kFloat8E5M2}) {
-    const int mantissa = form_of(dtype)->mantissa;
-    const bool narrow_left = mantissa < form_of(left)->mantissa;
-    const bool narrow_right = mantissa < form_of(right)->mantissa;
+    const int mantissa = float_form_of(dtype)->mantissa;
+    const bool narrow_left = mantissa < float_form_of(left)->mantissa;
+    const bool narrow_right = mantissa < float_form_of(right)->mantissa;
     if (narrow_left && dtype != right) open_.push_back({.kind = Kind::kRounded, .dtype = dtype});
     if (narrow_right && dtype != left) {
       open_.push_back({.kind = Kind::kRoundedBack, .dtype = dtype});
@@ -194,7 +195,7 @@ RelationFinder::RelationFinder(DType left, DType right) : left_(left), right_(ri
 
 void RelationFinder::guess_factors(const double* left, const double* right, std::size_t count) {
   guessed_ = true;
-  const Range range = range_of_factor(*form_of(right_), left, right, count);
+  const Range range = range_of_factor(*float_form_of(right_), left, right, count);
   if (!(range.low <= range.high) || std::isinf(range.low) || std::isinf(range.high)) return;
   const double middle = range.low + (range.high - range.low) / 2;
   const double size = std::fabs(middle);
@@ -218,8 +219,8 @@ bool RelationFinder::all_fulfil(const ValueRelation& relation, const double* lef
     }
     return true;
   };
-  const FloatForm form = *form_of(right_);
-  const FloatForm named = *form_of(relation.dtype);
+  const FloatForm form = *float_form_of(right_);
+  const FloatForm named = *float_form_of(relation.dtype);
   switch (relation.kind) {
     case ValueRelation::Kind::kSameValue:
       return all([](double a, double b) { return same(a, b); });
@@ -264,10 +265,10 @@ std::optional<ValueRelation> RelationFinder::found() const {
   if (best.kind == Kind::kSameValue && left_ == right_) return std::nullopt;
   // A pair agrees by chance as often as the bits of the narrowest type allow. A factor costs a
   // pair.
-  int mantissa = std::min(form_of(left_)->mantissa, form_of(right_)->mantissa);
+  int mantissa = std::min(float_form_of(left_)->mantissa, float_form_of(right_)->mantissa);
   const bool names_type =
       best.kind == Kind::kRounded || best.kind == Kind::kRoundedBack || best.kind == Kind::kCut;
-  if (names_type) mantissa = std::min(mantissa, form_of(best.dtype)->mantissa);
+  if (names_type) mantissa = std::min(mantissa, float_form_of(best.dtype)->mantissa);
   const std::uint64_t spent = best.kind == Kind::kScaled ? 1 : 0;
   if (telling_ < spent ||
       (telling_ - spent) * static_cast<std::uint64_t>(mantissa) < kTellingBits) {
