@@ -11,8 +11,8 @@
 #include "core/format/metadata.hpp"
 #include "core/format/tensor_item.hpp"
 #include "core/format/zip/crc32.hpp"
-#include "tests/program/run_program.hpp"
 #include "tests/contracts/temporary_directory.hpp"
+#include "tests/program/run_program.hpp"
 
 namespace reprise::test::diff_memory_test {
 namespace {

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "core/base/bytes.hpp"
+#include "tests/contracts/temporary_directory.hpp"
 #include "tests/program/damage.hpp"
 #include "tests/program/run_program.hpp"
-#include "tests/contracts/temporary_directory.hpp"
 
 namespace reprise::test {
 namespace {

@@ -17,9 +17,9 @@
 #include "core/adapters/posix/host_device.hpp"
 #include "core/adapters/posix/posix_store.hpp"
 #include "core/checkpoint/tensor_reader.hpp"
+#include "tests/contracts/temporary_directory.hpp"
 #include "tests/program/damage.hpp"
 #include "tests/program/run_program.hpp"
-#include "tests/contracts/temporary_directory.hpp"
 
 namespace reprise::test {
 namespace {

@@ -16,10 +16,10 @@
 #include "core/format/metadata.hpp"
 #include "core/format/tensor_item.hpp"
 #include "core/ports/whole_file.hpp"
-#include "tests/program/damage.hpp"
-#include "tests/program/run_program.hpp"
 #include "tests/contracts/temporary_directory.hpp"
 #include "tests/fixtures/safetensors_file.hpp"
+#include "tests/program/damage.hpp"
+#include "tests/program/run_program.hpp"
 
 namespace reprise::test::formats_test {
 namespace {

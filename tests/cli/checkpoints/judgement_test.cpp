@@ -7,9 +7,9 @@
 
 #include "core/format/metadata.hpp"
 #include "core/format/zip/archive_writer.hpp"
+#include "tests/contracts/temporary_directory.hpp"
 #include "tests/program/damage.hpp"
 #include "tests/program/run_program.hpp"
-#include "tests/contracts/temporary_directory.hpp"
 
 namespace reprise::test {
 namespace {
