@@ -14,7 +14,7 @@ readonly night_steps=(
   "watch        4500 'reprise watch' over every script and every copy with a defect; callbacks of frameworks"
   "speed         900 no benchmark has lost 15 % of its ratio to its limit"
   "survival      900 a kill at each step of the saves of a PyTorch job, and ranks that fall apart"
-  "table        2400 which of five pairs of releases reads what which of them wrote, or Reprise for it"
+  "table        4500 which of five pairs of releases reads what which of them wrote, or Reprise for it"
 )
 # A weekly run has what a nightly one has no time for.
 readonly week_steps=(
@@ -107,7 +107,7 @@ stage_night_machine() {
   ((!night_resumed)) || [[ ! -f "$night_report/mutation.json" ]] || again=(--again "$night_report/mutation.json")
   verb_mutation "${again[@]}" --seconds $((4800 * night_slow)) --least "$mutation_least" --out "$night_report/mutation.json"
 }
-stage_night_table() { releases_table --keep; }
+stage_night_table() { releases_table; }
 stage_night_releases() { build release reprise && interop_releases; }
 stage_night_pythons() { interop_python_matrix; }
 stage_night_changes() {

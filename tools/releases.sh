@@ -8,7 +8,7 @@ readonly releases_folder=build/release-table
 # releases_environment NAME: sets interop_env. NAME is "newest" or an entry of releases_pairs. Status as
 # interop_install. Megatron-Core comes without what it asks for, such as nvidia-modelopt, which a save does not need.
 releases_environment() {
-  local version torch mcore numpy python wanted=build/release-requirements.txt rc
+  local version torch mcore numpy python wanted=build/release-requirements.txt
   [[ "$1" != newest ]] || { interop_newest_environment; return; }
   read -r version torch mcore numpy <<<"$1"
   if ! python="$(python_of "$version")"; then
@@ -19,58 +19,59 @@ releases_environment() {
     einops==0.8.2 psutil==7.2.2 packaging==26.3 pyyaml==6.0.4 >"$wanted"
   interop_env="${XDG_CACHE_HOME:-$HOME/.cache}/reprise/interop/release-torch-$torch-megatron-core-$mcore"
   interop_install "$interop_env" "$wanted" "$python" || return
-  "$interop_env/bin/python" -m pip show --quiet "megatron-core" 2>/dev/null ||
-    "$interop_env/bin/python" -m pip install --quiet --disable-pip-version-check --no-compile --no-cache-dir --no-deps \
-      "megatron-core==$mcore" >>build/log/interop-install.log 2>&1
+  "$interop_env/bin/python" -m pip show --quiet megatron-core 2>/dev/null ||
+    timeout 300 "$interop_env/bin/python" -m pip install --quiet --disable-pip-version-check --no-compile \
+      --no-cache-dir --no-deps --retries 2 "megatron-core==$mcore" >>build/log/interop-install.log 2>&1 && return
+  interop_why="megatron-core $mcore can't be installed (build/log/interop-install.log)"
+  return "$interop_not_run"
 }
 
-# releases_each KEEP STEP NAME...: runs a step of release_table.py with each of these environments, one after
-# the other. Each is removed afterwards unless KEEP is not empty; they have 5 GB each. What can't be had is not run.
-releases_each() {
-  local keep="$1" what="$2" name arguments rc broken=0 n=0
-  shift 2
-  for name in "$@"; do
-    releases_environment "$name" || { rc=$?; interop_absent "the table of releases with $name" "$rc"; ((rc == interop_not_run)) || broken=1; continue; }
-    arguments=("$what" "$releases_folder/written")
-    [[ "$what" != read ]] || arguments+=("$releases_folder/answer-$((n++)).json")
-    checked "$interop_env/bin/python" -W ignore tests/interop/release_table.py "${arguments[@]}" 2>>build/log/releases.log || broken=1
-    [[ -n "$keep" || "$name" == newest ]] || rm -rf "$interop_env"
-  done
-  return "$broken"
-}
-
-# releases_table [--keep] [--write] [NAME...]: writes, lets Reprise rewrite, reads, and makes the page. NAME as for
-# releases_environment; without one all. --write puts the page into docs; it needs all of them.
+# releases_table [--write] [newest]: each pair of releases writes, Reprise rewrites, each reads, and the answers
+# make the page. With "newest" only the newest pair. --write puts the page into docs; it needs all pairs. The
+# environments are kept. A pair that can't be had is not run.
 releases_table() {
-  local keep="" page="$releases_folder/releases.md" names=() found broken=0
+  local page="$releases_folder/releases.md" names=("${releases_pairs[@]}" newest) name rc absent=0 broken=0 n=0
+  local found pythons=()
   while (($# > 0)); do
     case "$1" in
-      --keep) keep=1 ;;
       --write) page=docs/releases.md ;;
-      *) names+=("$1") ;;
+      newest) names=(newest) ;;
+      *) die "interop --table knows --write, not $1" ;;
     esac
     shift
   done
-  ((${#names[@]} > 0)) || names=("${releases_pairs[@]}" newest)
   build_for_tests release reprise || return 1
   rm -rf "$releases_folder"
   mkdir -p "$releases_folder/written" build/log
-  : >build/log/releases.log
-  releases_each "$keep" write "${names[@]}" || broken=1
+  for name in "${names[@]}"; do
+    if releases_environment "$name"; then
+      pythons+=("$interop_env/bin/python")
+      continue
+    else
+      rc=$?
+    fi
+    absent=1
+    ((rc == interop_not_run)) || broken=1
+    [[ "$name" == newest ]] || interop_absent "the table of releases with $name" "$rc"  # newest has told it
+  done
+  ((${#pythons[@]} > 0)) || return "$((broken ? 1 : interop_not_run))"
+  for name in "${pythons[@]}"; do
+    checked "$name" -W ignore tests/interop/release_table.py write "$releases_folder/written" 2>>build/log/releases.log || broken=1
+  done
   found=("$releases_folder"/written/*)
-  if [[ ! -d "${found[0]}" ]]; then
-    say "the table of releases: not run: nothing was written"
-    return "$interop_not_run"
-  fi
-  if [[ "$page" == docs/* ]] && ((${#found[@]} < 2 * (${#releases_pairs[@]} + 1))); then
+  checked python3 tests/interop/release_table.py reshard "$releases_folder/written" build/release/reprise \
+    "${found[@]##*/}" || return 1
+  for name in "${pythons[@]}"; do
+    checked "$name" -W ignore tests/interop/release_table.py read "$releases_folder/written" \
+      "$releases_folder/answer-$((n++)).json" 2>>build/log/releases.log || broken=1
+  done
+  if ((absent)) && [[ "$page" == docs/* ]]; then
     say "the table of releases: some releases can't be had here, so docs/releases.md stays as it is"
     page="$releases_folder/releases.md"
   fi
-  checked python3 tests/interop/release_table.py reshard "$releases_folder/written" build/release/reprise \
-    "${found[@]##*/}" || return 1
-  releases_each "$keep" read "${names[@]}" || broken=1
   checked python3 tests/interop/release_table.py page "$releases_folder/written" build/release/reprise "$page" \
     "$releases_folder"/answer-*.json || broken=1
   say "the table of releases is in $page"
-  return "$broken"
+  ((!broken)) || return 1
+  ((!absent)) || return "$interop_not_run"
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Which release reads what which release wrote, by the real packages: ./dev interop --releases makes docs/releases.md with it.
+"""Which release reads what which release wrote, by the real packages: ./dev interop --table --write makes docs/releases.md with it.
 
     release_table.py write FOLDER              this interpreter's torch and megatron-core write FOLDER/torch-X/CASE and FOLDER/mcore-Y/CASE
     release_table.py reshard FOLDER PROGRAM RELEASE...     'reprise reshard --for' of all of these, for each release, below FOLDER/for-RELEASE
@@ -380,7 +380,7 @@ read if every element and value came back:
 | `optimizer` | a moment beside the tensor, in the form of the release: flattened ranges before 0.15, whole tensors (`fully_reshardable`) since. It is composed of Megatron's own `ShardedTensor`, without an optimizer |
 
 Each release of megatron-core ran with the torch of its row. A cell names what is not read, with a number under
-[reasons](#reasons). For each of the {answers} answers `reprise inspect` said before what came true.
+[reasons](#reasons). `reprise inspect` predicted all {answers} answers.
 """
 
 
