@@ -127,6 +127,9 @@ double shortest_in(const Range& range, double middle) {
     std::snprintf(text.data(), text.size(), "%.*g", digits, middle);
     const double value = std::strtod(text.data(), nullptr);
     if (range.has(value)) return value;
+    // Programs multiply float32 by a float32, such as the one that is nearest to 0.1.
+    const double narrow = static_cast<float>(value);
+    if (range.has(narrow)) return narrow;
   }
   return middle;
 }
@@ -203,7 +206,6 @@ void RelationFinder::guess_factors(const double* left, const double* right, std:
   const double near_power = std::copysign(std::exp2(std::round(std::log2(size))), middle);
   const double shortest = shortest_in(range, middle);
   for (const double factor : {near_power, std::round(middle), 1 / std::round(1 / middle), shortest,
-                              static_cast<double>(static_cast<float>(shortest)),
                               static_cast<double>(static_cast<float>(middle)), middle}) {
     const ValueRelation scaled{.kind = ValueRelation::Kind::kScaled, .factor = factor};
     const bool sound = std::isfinite(factor) && factor != 0 && factor != 1 && factor != -1;
