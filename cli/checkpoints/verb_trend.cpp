@@ -51,9 +51,9 @@ class TrendVerb final : public SurveyVerb {
            "or a\n"
            "weight and its moments did not although others did, or moments did not although their "
            "weight\n"
-           "did, or the iteration that its state names did not go on; 3 if there is nothing to "
-           "compare, or\n"
-           "something could not be read. Frozen weights, which have no moments, may stay as they "
+           "did, or the iteration that its state names did not go on; 3 if there are no "
+           "weights to\n"
+           "compare, or something could not be read. Frozen weights, which have no moments, may stay as they "
            "are.\n";
   }
   void declare(Options& options) override {
@@ -80,8 +80,7 @@ class TrendVerb final : public SurveyVerb {
       print(report, console);
     }
     if (!report.healthy()) return ExitCode::kFail;
-    const bool looked = report.compared() != 0 && !report.anything_unread();
-    return looked ? ExitCode::kPass : ExitCode::kInconclusive;
+    return report.all_judged() ? ExitCode::kPass : ExitCode::kInconclusive;
   }
 
  private:
@@ -170,15 +169,25 @@ class TrendVerb final : public SurveyVerb {
     const std::string found = counted(count(Severity::kError), "error") + ", " +
                               counted(count(Severity::kWarning), "warning");
     if (!report.healthy()) return "stale: " + found;
-    if (report.compared() == 0) return "nothing to compare: it takes two checkpoints";
+    if (report.compared() == 0) {
+      return std::string("nothing to compare: ") +
+             (report.rows.size() < 2     ? "it takes two checkpoints"
+              : report.anything_unread() ? "no two checkpoints could be read that have a tensor in "
+                                           "common"
+                                         : "no checkpoint has a tensor in common with the one "
+                                           "before");
+    }
+    if (report.judged() == 0) {
+      return "not judged: no checkpoint has a weight of floats in common with the one before";
+    }
     return fmt::format("{}: {} compared with the one before, {}",
-                       report.anything_unread() ? "not all looked at" : "moving on",
-                       counted(report.compared(), "checkpoint"), found);
+                       report.all_judged() ? "moving on" : "not all looked at",
+                       counted(report.judged(), "checkpoint"), found);
   }
 
   static std::string word_for(const TrendReport& report) {
     if (!report.healthy()) return "stale";
-    return report.compared() == 0 || report.anything_unread() ? "inconclusive" : "moving on";
+    return report.all_judged() ? "moving on" : "inconclusive";
   }
 
   std::string trend_json(const TrendReport& report) const {

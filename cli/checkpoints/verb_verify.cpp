@@ -78,9 +78,11 @@ ExitCode exit_code_of(const VerifyReport& report, bool strict) {
 std::string health_line(const HealthReport& health) {
   const auto errors = count_of(health.findings, Severity::kError);
   const auto warnings = count_of(health.findings, Severity::kWarning);
-  if (errors == 0 && health.numbers == 0) return "not judged: there are no numbers";
-  return fmt::format("{}: {} in {} looked at{}, {}, {}", errors == 0 ? "healthy" : "not healthy",
-                     counted(health.numbers, "number"), counted(health.tensors, "tensor"),
+  const std::string buckets =
+      health.buckets == 0 ? "" : ", " + counted(health.buckets, "buffer") + " not judged";
+  if (errors == 0 && health.numbers == 0) return "not judged: there are no numbers" + buckets;
+  return fmt::format("{}: {} in {} looked at{}{}, {}, {}", errors == 0 ? "healthy" : "not healthy",
+                     counted(health.numbers, "number"), counted(health.tensors, "tensor"), buckets,
                      health.compared
                          ? fmt::format(", {} of them compared with the older checkpoint",
                                        with_commas(*health.compared))
@@ -170,7 +172,7 @@ class VerifyVerb final : public Verb {
     }
     limits_of_health_ = parse_health_limits(limits_);
     if (!against_.empty() && !health_) throw Error(Code::kUsage, "--against needs --health");
-    if (!against_.empty() && paths_.size() != 1) {
+    if (!against_.empty() && (paths_.size() != 1 || all_)) {
       throw Error(Code::kUsage, "--against is for one checkpoint");
     }
     const bool growth = limits_of_health_.absolute_growth || limits_of_health_.norm_growth;
@@ -323,8 +325,20 @@ class VerifyVerb final : public Verb {
 
   void compare_with_older(const StoredPath& stored, Device& device, Progress& progress,
                           HealthReport& health) const {
+    try {
+      Checkpoint checkpoint = Checkpoint::open_any(*stored.store, stored.path);
+      compare_with_older(checkpoint, device, progress, health);
+    } catch (const Error& error) {  // the verdict on the checkpoint itself stands
+      health.compared = 0;
+      Finding finding = finding_from(error, Severity::kWarning);
+      finding.message = "not compared with the older checkpoint: " + finding.message;
+      health.findings.push_back(std::move(finding));
+    }
+  }
+
+  void compare_with_older(Checkpoint& checkpoint, Device& device, Progress& progress,
+                          HealthReport& health) const {
     const StoredPath older_path = stored_path(against_);
-    Checkpoint checkpoint = Checkpoint::open_any(*stored.store, stored.path);
     Checkpoint older = Checkpoint::open_any(*older_path.store, older_path.path);
     older.require_sound();
     ThreadTasks tasks(threads_for(0));

@@ -74,6 +74,7 @@ Json to_json(const HealthReport& health) {
   return {{"healthy", health.healthy()},
           {"tensors", health.tensors},
           {"numbers", health.numbers},
+          {"buffers_not_judged", health.buckets},
           {"compared", health.compared ? Json(*health.compared) : Json(nullptr)},
           {"findings", to_json(health.findings)}};
 }

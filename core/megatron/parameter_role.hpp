@@ -15,6 +15,8 @@
 #include <string_view>
 #include <vector>
 
+#include "reprise/tensor.hpp"
+
 namespace reprise {
 
 struct ParameterRole {
@@ -27,9 +29,19 @@ struct ParameterRole {
   friend bool operator==(const ParameterRole&, const ParameterRole&) = default;
 };
 
-/// kOther is what an optimizer keeps besides, such as buckets. Nothing is known of what it should
-/// do.
+/// kOther is what an optimizer keeps besides, such as buckets, and what is_of_job(). Nothing is known
+/// of what it should do.
 ParameterRole role_of(std::string_view key);
+/// The same, but a tensor without dimensions is no weight: it is a counter, or a setting.
+ParameterRole role_of(std::string_view key, const Dims& shape);
+
+/// True if the key is neither a model's nor an optimizer's: of random states, schedulers, data
+/// loaders.
+bool is_of_job(std::string_view key);
+
+/// True for a buffer of Megatron's distributed optimizer (dp_reshardable), which holds parameters
+/// with padding between them that nothing initializes.
+bool is_of_bucket(std::string_view key);
 
 /// The keys of what an optimizer keeps of a weight.
 struct OptimizerKeys {
@@ -42,7 +54,10 @@ struct OptimizerKeys {
 
 /// Returns each weight with its optimizer's keys. A key may begin with a path that ends in '/';
 /// weights and moments belong together if it is the same. Otherwise their names may have further
-/// parts before them on either side. What fits several weights is left out.
-std::map<std::string, OptimizerKeys> parameters_of(std::span<const std::string> keys);
+/// parts before them on either side. Of several weights that fit, it is the one that is no average of
+/// weights (`ema.w`), or else the one of `model`. Moments that fit no weight, or still several, are
+/// left out, and appended to `unassigned`.
+std::map<std::string, OptimizerKeys> parameters_of(std::span<const std::string> keys,
+                                                   std::vector<std::string>* unassigned = nullptr);
 
 }  // namespace reprise

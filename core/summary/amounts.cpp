@@ -3,42 +3,25 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <string_view>
 #include <utility>
 
 #include "core/megatron/expert_key.hpp"
+#include "core/megatron/parameter_role.hpp"
 #include "core/summary/optimizer_summary.hpp"
 
 namespace reprise {
-namespace {
-
-using namespace std::string_view_literals;
-
-/// Parts of keys of what is neither a model's nor an optimizer's.
-constexpr std::array kOfOthers{"rng"sv,          "rng_state"sv,     "rng_states"sv,
-                               "dataloader"sv,   "data_loader"sv,   "train_dataloader"sv,
-                               "lr_scheduler"sv, "scheduler"sv,     "train_state"sv,
-                               "_extra_state"sv, "extra_state"sv,   "grad_scaler"sv,
-                               "scaler"sv,       "cuda_rng_state"sv};
-
-bool is_of_others(std::string_view key) {
-  const auto parts = parts_of_key(key);
-  return std::ranges::any_of(parts, [](std::string_view part) {
-    return std::ranges::find(kOfOthers, part) != kOfOthers.end();
-  });
-}
-
-}  // namespace
 
 std::string_view name_of(TensorUse use) {
-  static constexpr std::array kNames{"weights"sv, "optimizer"sv, "other"sv};
+  static constexpr std::array<std::string_view, 3> kNames{"weights", "optimizer", "other"};
   return kNames[static_cast<std::size_t>(use)];
 }
 
 TensorUse use_of(const StoredTensor& tensor) {
   const std::string_view key = name_of(tensor);
   if (is_of_optimizer(key) || !slot_in_key(key).empty()) return TensorUse::kOptimizer;
-  const bool counter = logical_shape(tensor).empty();
-  return counter || is_of_others(key) ? TensorUse::kOther : TensorUse::kWeights;
+  const bool weight = role_of(key, logical_shape(tensor)).kind == ParameterRole::Kind::kWeight;
+  return weight ? TensorUse::kWeights : TensorUse::kOther;
 }
 
 std::vector<Amount> amounts_of(const Catalog& catalog) {

@@ -67,11 +67,16 @@ RunGenerations run_generations(Store& store, const std::string& root) {
     const auto split = entry.directory ? numbered(entry.name) : std::nullopt;
     if (!split || aside_name(entry.name)) continue;
     const std::string path = join_path(root, entry.name);
-    std::vector<std::string> parts = checkpoints_within(store, path);
-    if (parts.empty()) {
+    RunGeneration one{.number = split->second, .name = entry.name, .path = path};
+    try {
+      one.parts = checkpoints_within(store, path);
+    } catch (const Error& error) {
+      one.unread = error.what();
+    }
+    if (one.parts.empty() && one.unread.empty()) {
       unfinished[split->first].push_back(entry.name);
     } else {
-      by_text[split->first].push_back({split->second, entry.name, std::move(parts), path});
+      by_text[split->first].push_back(std::move(one));
     }
   }
   RunGenerations run;

@@ -16,7 +16,8 @@ struct RunGeneration {
   std::string name;         ///< of the directory
   /// Checkpoints in it, relative to it: "" if it is one itself, otherwise such as "actor".
   std::vector<std::string> parts;
-  std::string path;  ///< in the store
+  std::string path;         ///< in the store
+  std::string unread = {};  ///< why the directory can't be read
 
   friend bool operator==(const RunGeneration&, const RunGeneration&) = default;
 };

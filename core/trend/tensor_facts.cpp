@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <memory>
 #include <utility>
 
@@ -97,14 +98,15 @@ void add_facts(Checkpoint& checkpoint, const std::string& before,
   for (std::size_t t = 0; t < tensors.size(); ++t) {
     const StoredTensor& tensor = *tensors[t];
     TensorFacts one{
-        .role = role_of(name_of(tensor)),
+        .role = role_of(name_of(tensor), logical_shape(tensor)),
         .digest = {sums[t].digest[0], sums[t].digest[1]},
         .bytes = static_cast<std::uint64_t>(volume(logical_shape(tensor))) * size_of(tensor.dtype),
         .dtype = tensor.dtype,
         .zero = sums[t].zero};
     if (one.role.kind == ParameterRole::Kind::kStep) {
       one.number = counter_of(checkpoint, tensor, ports.device);
-      if (one.role.parameter.empty() && one.number && !facts.iteration) {
+      if (one.role.parameter.empty() && one.number && !facts.iteration &&
+          *one.number == std::floor(*one.number)) {
         facts.iteration = static_cast<std::int64_t>(*one.number);
       }
     }

@@ -25,12 +25,14 @@ bool is_float(DType dtype) {
 bool is_wide(DType dtype) { return size_of(dtype) >= 4; }
 
 /// Integers are no weights: they are counts, or masks.
-Parameters float_parameters(const Tensors& tensors) {
+Parameters float_parameters(const Tensors& tensors,
+                            std::vector<std::string>* unassigned = nullptr) {
   std::vector<std::string> keys;
   for (const auto& [key, facts] : tensors) {
+    if (facts.role.kind == Kind::kOther) continue;
     if (facts.role.kind != Kind::kWeight || is_float(facts.dtype)) keys.push_back(key);
   }
-  return parameters_of(keys);
+  return parameters_of(keys, unassigned);
 }
 
 bool have_moments(const Parameters& parameters) {
@@ -47,7 +49,8 @@ class Pair {
 
   void judge() {
     count();
-    const Parameters all = float_parameters(after_.tensors);
+    std::vector<std::string> unassigned;
+    const Parameters all = float_parameters(after_.tensors, &unassigned);
     const bool any_moments = have_moments(all);
     Parameters moving;  // those that should move
     for (const auto& [key, parameter] : all) {
@@ -57,6 +60,7 @@ class Pair {
     row_.weights = moving.size();
     for (const auto& [key, parameter] : moving) row_.weights_changed += changed(key) ? 1U : 0U;
     judge_iterations();
+    judge_unassigned(std::move(unassigned), any_moments);
     if (row_.weights != 0 && row_.weights_changed == 0) return tell_stale(moving);
     for (const auto& [key, parameter] : moving) judge(key, parameter);
     judge_steps(moving);
@@ -101,14 +105,43 @@ class Pair {
         {severity, std::move(code), after_.name, std::move(message), std::move(keys)});
   }
 
+  /// Moments of which nobody knows the weight can't be held against it, but together they must move.
+  void judge_unassigned(std::vector<std::string> unassigned, bool any_assigned) {
+    std::erase_if(unassigned,
+                  [this](const std::string& key) { return !before_.tensors.contains(key); });
+    if (unassigned.empty()) return;
+    const bool zero = std::ranges::all_of(
+        unassigned, [this](const std::string& key) { return after_.tensors.at(key).zero; });
+    if (!any_assigned && !zero && row_.weights_changed != 0 && !any_changed(unassigned)) {
+      return tell_keys(Severity::kError, "STILL_MOMENTS",
+                       "moment is that of " + before_.name + ", although weights changed",
+                       "moments are those of " + before_.name + ", although weights changed",
+                       std::move(unassigned));
+    }
+    tell_keys(Severity::kNote, "UNKNOWN_MOMENTS",
+              "moment fits no weight, or several, and was not held against one",
+              "moments fit no weight, or several, and were not held against one",
+              std::move(unassigned));
+  }
+
   void tell_stale(const Parameters& moving) {
     bool moments_moved = false;
+    bool rounded = true;  // each weight is narrow, and its master in float32 moved
     for (const auto& [key, parameter] : moving) {
       moments_moved = moments_moved || any_changed(parameter.moments);
+      rounded =
+          rounded && !is_wide(after_.tensors.at(key).dtype) && any_changed(parameter.masters);
+    }
+    const std::string none = row_.weights == 1
+                                 ? "its only weight is that of " + before_.name
+                                 : "none of its " + with_commas(row_.weights) +
+                                       " weights differs from " + before_.name;
+    if (rounded) {
+      return tell(Severity::kWarning, "ROUNDED_AWAY",
+                  none + ", which rounding can do: the master copies in float32 moved");
     }
     tell(Severity::kError, "STALE_BYTES",
-         "none of " + counted(row_.weights, "weight") + " differs from " + before_.name +
-             (moments_moved ? ", although the optimizer's moments do" : ""));
+         none + (moments_moved ? ", although the optimizer's moments moved" : ""));
   }
 
   void judge_iterations() {
@@ -225,6 +258,17 @@ std::uint64_t TrendReport::compared() const {
       std::ranges::count_if(rows, [](const TrendRow& row) { return row.compared != 0; }));
 }
 
+std::uint64_t TrendReport::judged() const {
+  return static_cast<std::uint64_t>(
+      std::ranges::count_if(rows, [](const TrendRow& row) { return row.weights != 0; }));
+}
+
+bool TrendReport::all_judged() const {
+  const auto read = static_cast<std::uint64_t>(
+      std::ranges::count_if(rows, [](const TrendRow& row) { return row.unread.empty(); }));
+  return judged() != 0 && read == rows.size() && read == judged() + 1;
+}
+
 bool TrendReport::anything_unread() const {
   return std::ranges::any_of(rows, [](const TrendRow& row) { return !row.unread.empty(); });
 }
@@ -268,8 +312,9 @@ void TrendJudge::note_frozen(const GenerationFacts& generation) {
 GenerationFacts facts_of(Store& store, const RunGeneration& generation,
                          const std::function<bool(const std::string&)>& wanted,
                          const SurveyPorts& ports) {
-  GenerationFacts facts{.name = generation.name, .number = generation.number};
-  if (generation.parts.empty()) facts.unread = "there is no checkpoint in it";
+  GenerationFacts facts{
+      .name = generation.name, .number = generation.number, .unread = generation.unread};
+  if (generation.parts.empty() && facts.unread.empty()) facts.unread = "there is no checkpoint in it";
   try {
     for (const std::string& part : generation.parts) {
       const std::string path = part.empty() ? generation.path : join_path(generation.path, part);

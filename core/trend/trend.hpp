@@ -48,6 +48,10 @@ struct TrendReport {
 
   /// Generations that were read and compared with another.
   std::uint64_t compared() const;
+  /// Of these, the ones with weights that should have moved. Of others nothing can be said.
+  std::uint64_t judged() const;
+  /// True if each but the first was judged, and all were read.
+  bool all_judged() const;
   bool anything_unread() const;
   bool healthy() const;  ///< no finding is an error
 };
@@ -55,9 +59,10 @@ struct TrendReport {
 /// Judges generations in order. Each is compared with the one before, if both were read; only the
 /// last one is kept.
 ///
-/// Errors: STALE_BYTES, where no weight that has moments changed, or no weight at all if none has;
-/// where a weight and its moments are the same, although its step counter went on or there is none;
-/// STILL_MOMENTS, where the moments of a weight that changed are the same, and not zero;
+/// Errors: STALE_BYTES, where no weight that has moments changed, or no weight at all if none has,
+/// unless rounding can have left them all (a warning); where a weight and its moments are the same, although its step counter went on or there is none;
+/// STILL_MOMENTS, where the moments of a weight that changed are the same, and not zero, or all
+/// moments are the same of which the weights are not known;
 /// STALE_ITERATION, where the iteration that the state names did not go on.
 /// Warnings: a weight in float32 or float64 that is the same although its moments changed; moments
 /// that are zero although their weight changed; step counters that did not go on although weights

@@ -19,8 +19,8 @@ namespace {
 
 constexpr std::size_t kComparedBytes = std::size_t{1} << 20U;
 
-bool is_weight(const StoredTensor& tensor) {
-  return role_of(name_of(tensor)).kind == ParameterRole::Kind::kWeight;
+ParameterRole::Kind kind_of(const StoredTensor& tensor) {
+  return role_of(name_of(tensor), logical_shape(tensor)).kind;
 }
 
 /// Counts that do not depend on the order in which elements were added. Equal elements have equal
@@ -61,6 +61,7 @@ std::vector<Both> pairs_of(const Checkpoint& checkpoint, const Checkpoint& older
   std::vector<Both> pairs;
   for (const StoredTensor& tensor : checkpoint.catalog().tensors) {
     if (!is_float_like(tensor.dtype) || volume(logical_shape(tensor)) == 0) continue;
+    if (is_of_bucket(name_of(tensor))) continue;
     const StoredTensor* then = older.catalog().tensor(tensor.key);
     if (then != nullptr && then->dtype == tensor.dtype &&
         all_extents(*then) == all_extents(tensor)) {
@@ -72,7 +73,8 @@ std::vector<Both> pairs_of(const Checkpoint& checkpoint, const Checkpoint& older
   return pairs;
 }
 
-void measure(std::vector<Both>& pairs, Checkpoint& older, const SurveyPorts& ports) {
+/// Returns the damage of what was read.
+Findings measure(std::vector<Both>& pairs, Checkpoint& older, const SurveyPorts& ports) {
   std::vector<SurveyItem> items;
   std::vector<std::size_t> of_item;
   for (std::size_t p = 0; p < pairs.size(); ++p) {
@@ -80,23 +82,30 @@ void measure(std::vector<Both>& pairs, Checkpoint& older, const SurveyPorts& por
     of_item.resize(items.size(), p);
   }
   std::vector<ElementStats> stats(items.size());
-  survey(older, items, ports, [&](std::size_t i) -> TakeElements {
+  Findings damage = survey(older, items, ports, [&](std::size_t i) -> TakeElements {
     return [&one = stats[i], dtype = items[i].tensor->dtype](
                const Box& /*box*/, ByteSpan elements) { one.add(dtype, elements); };
   });
   for (std::size_t i = 0; i < items.size(); ++i) pairs[of_item[i]].stats_then.add(stats[i]);
+  return damage;
 }
 
-/// Keys of weights that should move: those with moments, or all if there are no moments.
-std::vector<std::string> moving_weights(const std::vector<Both>& pairs) {
+/// Keys of weights that should move: those with moments. If there are no moments, one of all must.
+struct MovingWeights {
   std::vector<std::string> keys;
-  for (const Both& both : pairs) keys.push_back(both.now->key);
+  bool have_moments = false;
+};
+MovingWeights moving_weights(const std::vector<Both>& pairs) {
+  std::vector<std::string> keys;
+  for (const Both& both : pairs) {
+    if (kind_of(*both.now) != ParameterRole::Kind::kOther) keys.push_back(both.now->key);
+  }
   const auto parameters = parameters_of(keys);
   const bool any_moments = std::ranges::any_of(
       parameters, [](const auto& named) { return !named.second.moments.empty(); });
-  std::vector<std::string> moving;
+  MovingWeights moving{.keys = {}, .have_moments = any_moments};
   for (const auto& [key, own] : parameters) {
-    if (!any_moments || !own.moments.empty()) moving.push_back(key);
+    if (!any_moments || !own.moments.empty()) moving.keys.push_back(key);
   }
   return moving;
 }
@@ -110,18 +119,24 @@ Findings judge_against(const StoredTensor& tensor, const ElementStats& now,
     findings.push_back({severity, Code::kLoadRejected, message, tensor.key});
   };
   const auto undefined = [](const ElementStats& stats) { return stats.nan + stats.infinite; };
-  if (undefined(now) != 0 && undefined(then) == 0) {
+  const bool beyond = now.nan > limits.nan || now.infinite > limits.infinite;
+  if (beyond && undefined(then) == 0) {
     tell(Severity::kError, "all numbers of the older checkpoint were finite, and " +
                                with_commas(undefined(now)) + " are not any more");
   }
-  const bool weight = is_weight(tensor);
+  const ParameterRole::Kind kind = kind_of(tensor);
+  const bool weight = kind == ParameterRole::Kind::kWeight;
+  const bool judged = weight || kind == ParameterRole::Kind::kMoment;
   const bool was_zero = then.constant() && then.least == 0;
-  if (now.constant() && !then.constant() && now.numbers > 1 && (weight || now.least == 0)) {
+  const std::string all = now.numbers == 1
+                              ? "its only number"
+                              : "all " + counted(now.numbers, "number");
+  if (judged && now.constant() && !then.constant() && now.numbers > 1 &&
+      (weight || now.least == 0)) {
     tell(weight ? Severity::kError : Severity::kWarning,
-         "all " + counted(now.numbers, "number") + " became " +
-             (now.least == 0 ? "zero" : "the same"));
-  } else if (now.constant() && now.least == 0 && !was_zero && weight) {
-    tell(Severity::kError, "all " + counted(now.numbers, "number") + " became zero");
+         all + " became " + (now.least == 0 ? "zero" : "the same"));
+  } else if (weight && now.constant() && now.least == 0 && !was_zero) {
+    tell(Severity::kError, all + " became zero");
   }
   const auto grew = [](double after, double before, const std::optional<double>& limit) {
     return limit && before > 0 && after > before * *limit;
@@ -141,8 +156,11 @@ HealthAgainst health_against(Checkpoint& checkpoint, const StatsByKey& stats, Ch
                              const SurveyPorts& ports, const HealthLimits& limits) {
   HealthAgainst result;
   std::vector<Both> pairs = pairs_of(checkpoint, older, result);
-  measure(pairs, older, ports);
-  const std::vector<std::string> moving = moving_weights(pairs);
+  for (Finding& finding : measure(pairs, older, ports)) {
+    finding.message = "the older checkpoint is damaged: " + finding.message;
+    result.findings.push_back(std::move(finding));
+  }
+  const MovingWeights moving = moving_weights(pairs);
   std::vector<std::string> unmoved;
   for (const Both& both : pairs) {
     const auto now = stats.find(both.now->key);
@@ -151,17 +169,20 @@ HealthAgainst health_against(Checkpoint& checkpoint, const StatsByKey& stats, Ch
     for (Finding& finding : judge_against(*both.now, now->second, both.stats_then, limits)) {
       result.findings.push_back(std::move(finding));
     }
-    const bool should_move = std::ranges::binary_search(moving, both.now->key);
+    const bool should_move = std::ranges::binary_search(moving.keys, both.now->key);
     if (should_move && may_be_same(now->second, both.stats_then) &&
         same_elements(checkpoint, older, both, ports.device)) {
       unmoved.push_back(both.now->key);
     }
   }
-  if (!unmoved.empty() && unmoved.size() == moving.size()) {
+  if (!unmoved.empty() && unmoved.size() == moving.keys.size()) {
     result.findings.push_back(
         {Severity::kWarning, Code::kLoadRejected,
-         "none of " + counted(moving.size(), "weight") + " differs from the older checkpoint"});
-  } else {
+         unmoved.size() == 1
+             ? "the only weight is the same as in the older checkpoint"
+             : "none of " + with_commas(unmoved.size()) +
+                   " weights differs from the older checkpoint"});
+  } else if (moving.have_moments) {
     for (const std::string& key : unmoved) {
       result.findings.push_back({Severity::kWarning, Code::kLoadRejected,
                                  "the weight is the same as in the older checkpoint", key});

@@ -17,8 +17,9 @@ struct HealthAgainst {
 
 /// Returns errors for tensors that became NaN or infinite in part, and for weights that became zero
 /// or of one value; for tensors whose largest absolute value or norm grew beyond the limits; and
-/// warnings for moments that became zero, and for weights with the same elements as before, of
-/// which the optimizer keeps moments, or all weights if it keeps none. `stats` is HealthReport's.
+/// warnings for moments that became zero, for weights with the same elements as before of which the
+/// optimizer keeps moments, and if no weight at all changed. Damage of the older checkpoint is
+/// an error, too. `stats` is HealthReport's.
 /// Reads the older checkpoint once, on all threads, and weights that may be the same on both sides.
 /// Throws the errors of survey() and of TensorReader.
 HealthAgainst health_against(Checkpoint& checkpoint, const StatsByKey& stats, Checkpoint& older,

@@ -10,7 +10,7 @@
 #include "core/base/print.hpp"
 #include "core/checkpoint/tensor_reader.hpp"
 #include "core/geometry/dtype.hpp"
-#include "core/megatron/expert_key.hpp"
+#include "core/megatron/parameter_role.hpp"
 
 namespace reprise {
 
@@ -32,14 +32,8 @@ constexpr std::size_t kReadBytes = std::size_t{4} << 20U;
 /// norms begin with one value.
 constexpr std::uint64_t kJudgedMin = 64;
 constexpr std::uint64_t kDenormalShare = 100;  // one in so many is unusual
-/// Parts of keys of an optimizer's state that need not name an optimizer.
-constexpr std::array<std::string_view, 3> kMoments = {"exp_avg", "exp_avg_sq", "momentum_buffer"};
-
-bool belongs_to_optimizer(const StoredTensor& tensor) {
-  const std::string_view key = name_of(tensor);
-  return is_of_optimizer(key) || std::ranges::any_of(parts_of_key(key), [](std::string_view part) {
-           return std::ranges::find(kMoments, part) != kMoments.end();
-         });
+bool is_weight(const StoredTensor& tensor) {
+  return role_of(name_of(tensor), logical_shape(tensor)).kind == ParameterRole::Kind::kWeight;
 }
 
 std::string share_text(std::uint64_t count, std::uint64_t numbers) {
@@ -74,7 +68,7 @@ Findings beyond_limits(const StoredTensor& tensor, const ElementStats& stats,
 
 Findings unusual(const StoredTensor& tensor, const ElementStats& stats,
                  const HealthLimits& limits) {
-  if (stats.numbers < kJudgedMin || belongs_to_optimizer(tensor)) return {};
+  if (stats.numbers < kJudgedMin || !is_weight(tensor)) return {};
   const auto warn = [&tensor](const std::string& message) {
     return Findings{{Severity::kWarning, Code::kLoadRejected, message, tensor.key}};
   };
@@ -169,12 +163,19 @@ std::unique_ptr<ItemSource> HealthMeter::measured(std::unique_ptr<ItemSource> in
 HealthReport HealthMeter::report(const HealthLimits& limits) {
   HealthReport report;
   Bytes staging(kReadBytes);
+  std::uint64_t undefined = 0;  // buckets with NaN or infinite numbers
   for (const StoredTensor& tensor : checkpoint_.catalog().tensors) {
+    if (!is_float_like(tensor.dtype)) continue;
     try {
       Measured& measured = measured_[&tensor];
       const auto elements = static_cast<std::uint64_t>(volume(logical_shape(tensor)));
       if (measured.elements != elements) {
         measured.stats = stats_of({checkpoint_, device_, staging}, tensor);
+      }
+      if (is_of_bucket(name_of(tensor))) {
+        ++report.buckets;
+        undefined += measured.stats.finite() != measured.stats.numbers ? 1U : 0U;
+        continue;
       }
       ++report.tensors;
       report.numbers += measured.stats.numbers;
@@ -185,6 +186,13 @@ HealthReport HealthMeter::report(const HealthLimits& limits) {
     } catch (const Error& error) {
       report.findings.push_back(finding_from(error.within({.key = tensor.key})));
     }
+  }
+  if (report.buckets != 0) {
+    report.findings.push_back(
+        {Severity::kNote, Code::kLoadRejected,
+         counted(report.buckets, "buffer") + " of the distributed optimizer " +
+             (report.buckets == 1 ? "was" : "were") + " not judged (" + with_commas(undefined) +
+             " with NaN or infinite numbers): between parameters, Megatron initializes nothing"});
   }
   return report;
 }

@@ -37,10 +37,12 @@ bool is_float_like(DType dtype);
 std::string number_text(double value);
 
 struct HealthReport {
-  std::uint64_t tensors = 0;  ///< that were looked at
-  std::uint64_t numbers = 0;
+  std::uint64_t tensors = 0;  ///< of floats, that were judged
+  std::uint64_t numbers = 0;  ///< of these
+  /// Buffers of Megatron's distributed optimizer, which were not judged; a note tells why.
+  std::uint64_t buckets = 0;
   Findings findings;
-  StatsByKey stats = {};  ///< of the tensors that were looked at
+  StatsByKey stats = {};  ///< of the tensors that were judged
   /// Tensors that were compared with an older checkpoint, if there was one to compare with.
   std::optional<std::uint64_t> compared = {};
 

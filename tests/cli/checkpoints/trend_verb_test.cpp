@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -146,6 +147,92 @@ TEST(TrendVerb, verify_compares_the_numbers_with_an_older_checkpoint) {
   EXPECT_EQ(other.exit_code, 3) << other.all();
   const auto unasked = run_program({"verify", "--against", fixture("a"), fixture("b")});
   EXPECT_EQ(unasked.exit_code, 2);
+}
+
+/// Writes a file of one tensor in bytes.
+void write_tensor(const fs::path& path, const std::string& key, const std::string& dtype,
+                  const std::string& bytes, const std::string& shape) {
+  fs::create_directories(path.parent_path());
+  const std::string header = R"({")" + key + R"(":{"dtype":")" + dtype + R"(","shape":)" + shape +
+                             R"(,"data_offsets":[0,)" + std::to_string(bytes.size()) + "]}}";
+  std::string size(8, '\0');
+  size[0] = static_cast<char>(header.size());
+  std::ofstream(path, std::ios::binary) << size << header << bytes;
+}
+
+TEST(TrendVerb, where_no_weight_is_compared_it_does_not_say_moving_on) {
+  const contracts::TemporaryDirectory directory;
+  const std::string run = directory.path() + "/run";
+  for (const char* step : {"step-1", "step-2", "step-3"}) {
+    write_tensor(run + "/" + step + "/model.safetensors", "w", "I8", std::string(128, '\1'), "[128]");
+  }
+  const auto integers = run_program({"trend", run});
+  EXPECT_EQ(integers.exit_code, 3) << integers.all();
+  EXPECT_THAT(integers.out, HasSubstr("not judged: no checkpoint has a weight of floats"));
+  EXPECT_EQ(Json::parse(run_program({"trend", "--json", run}).out)["verdict"], "inconclusive");
+  for (const char* step : {"step-1", "step-2", "step-3"}) {
+    write_tensor(run + "/" + step + "/model.safetensors", step, "F32", std::string(128, '\1'),
+                 "[32]");
+  }
+  const auto others = run_program({"trend", run});
+  EXPECT_EQ(others.exit_code, 3) << others.all();
+  EXPECT_THAT(others.out, HasSubstr("no checkpoint has a tensor in common with the one before"));
+}
+
+TEST(TrendVerb, a_step_of_a_module_is_a_weight_and_no_iteration) {
+  const contracts::TemporaryDirectory directory;
+  const std::string run = directory.path() + "/run";
+  const std::string first("\0\0\0\x3f", 4);   // 0.5
+  const std::string second("\0\0\x80\x3e", 4);  // 0.25
+  write_tensor(run + "/step-1/model.safetensors", "model.act.step", "F32", first, "[1]");
+  write_tensor(run + "/step-2/model.safetensors", "model.act.step", "F32", second, "[1]");
+  const auto result = run_program({"trend", run});
+  EXPECT_EQ(result.exit_code, 0) << result.all();
+}
+
+TEST(TrendVerb, health_of_integers_is_not_judged) {
+  const contracts::TemporaryDirectory directory;
+  const std::string file = directory.path() + "/model.safetensors";
+  write_tensor(file, "w", "I8", std::string(128, '\0'), "[128]");
+  const auto result = run_program({"verify", "--health", file});
+  EXPECT_EQ(result.exit_code, 3) << result.all();
+  EXPECT_THAT(result.out, HasSubstr("not judged: there are no numbers"));
+}
+
+TEST(TrendVerb, an_older_checkpoint_that_is_damaged_does_not_pass) {
+  const RunCopy run("run");
+  std::string largest;
+  for (const auto& entry : fs::directory_iterator(run.path("step-2"))) {
+    if (entry.path().extension() != ".distcp") continue;
+    if (largest.empty() || entry.file_size() > fs::file_size(largest)) largest = entry.path();
+  }
+  const auto verify = [&run] {
+    return run_program(
+        {"verify", "--health", "--against", run.path("step-2"), run.path("step-4")});
+  };
+  {
+    // A bit within the elements of some tensor: the last record's bytes are checked, too.
+    std::fstream file(largest, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekg(static_cast<std::streamoff>(fs::file_size(largest) / 2));
+    const int byte = file.get();
+    file.seekp(static_cast<std::streamoff>(fs::file_size(largest) / 2));
+    file.put(static_cast<char>(byte ^ 1));
+  }
+  const auto flipped = verify();
+  EXPECT_NE(flipped.exit_code, 0) << flipped.all();
+  EXPECT_THAT(flipped.out, AllOf(HasSubstr("older checkpoint"), HasSubstr(": whole: ")));
+  fs::resize_file(largest, 100);
+  const auto cut = verify();
+  EXPECT_NE(cut.exit_code, 0) << cut.all();
+  EXPECT_THAT(cut.out, AllOf(HasSubstr("older checkpoint"), HasSubstr(": whole: ")));
+  fs::remove_all(run.path("step-2"));
+  const auto gone = verify();
+  EXPECT_EQ(gone.exit_code, 3) << gone.all();
+  EXPECT_THAT(gone.out, AllOf(HasSubstr("not compared with the older checkpoint"),
+                              HasSubstr("0 of them compared")));
+  EXPECT_EQ(run_program({"verify", "--all", "--health", "--against", run.path("step-4"), run.path()})
+                .exit_code,
+            2);
 }
 
 }  // namespace

@@ -19,6 +19,11 @@ TEST(ParameterRole, keys_of_torch_and_of_megatron) {
       {"optim.state.w.step", {RoleKind::kStep, "w"}},
       {"train_state.step", {RoleKind::kStep, ""}},
       {"step", {RoleKind::kStep, ""}},
+      {"app.train_state.step", {RoleKind::kStep, ""}},
+      {"model.quantizer.step", {RoleKind::kWeight, ""}},
+      {"lr_scheduler.base_lr", {RoleKind::kOther, ""}},
+      {"optimizer.distributed.dp_group_idx_0.gbuf_idx_0.bucket_idx_0.exp_avg",
+       {RoleKind::kOther, ""}},
       {"optimizer.distributed.dp_group_idx_0.gbuf_idx_0.param", {RoleKind::kOther, ""}},
       {"actor/optim.state.w.momentum_buffer", {RoleKind::kMoment, "w"}},
   };
@@ -42,6 +47,33 @@ TEST(ParameterRole, moments_find_their_weight_whatever_stands_before_it) {
   EXPECT_EQ(found.at("model.b.weight").moments,
             (std::vector<std::string>{"optimizer.state.model.b.weight.exp_avg"}));
   EXPECT_EQ(found.at("model.b.weight").step, "optimizer.state.model.b.weight.step");
+}
+
+TEST(ParameterRole, a_tensor_without_dimensions_is_no_weight) {
+  EXPECT_EQ(role_of("model.tokens_seen", Dims{}).kind, RoleKind::kOther);
+  EXPECT_EQ(role_of("model.w", Dims{4}).kind, RoleKind::kWeight);
+  EXPECT_EQ(role_of("optim.state.w.step", Dims{}).kind, RoleKind::kStep);
+}
+
+TEST(ParameterRole, moments_are_those_of_the_weight_and_not_of_its_average) {
+  const std::string moment = "optimizer.state.w.exp_avg";
+  const auto weight_with = [&moment](const std::vector<std::string>& weights) {
+    std::vector<std::string> keys = weights;
+    keys.push_back(moment);
+    std::vector<std::string> unassigned;
+    std::string with;
+    for (const auto& [key, own] : parameters_of(keys, &unassigned)) {
+      if (!own.moments.empty()) with += key;
+    }
+    EXPECT_EQ(unassigned.size(), with.empty() ? 1U : 0U);
+    return with;
+  };
+  EXPECT_EQ(weight_with({"ema.w", "model.w"}), "model.w");
+  EXPECT_EQ(weight_with({"model.w", "model_ema.w"}), "model.w");
+  EXPECT_EQ(weight_with({"net.w", "swa_net.w"}), "net.w");
+  EXPECT_EQ(weight_with({"copy.w", "model.w"}), "model.w");
+  EXPECT_EQ(weight_with({"critic.w", "actor.w"}), "");
+  EXPECT_EQ(weight_with({"v"}), "");
 }
 
 TEST(ParameterRole, parts_of_a_checkpoint_are_kept_apart) {

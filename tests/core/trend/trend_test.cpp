@@ -138,6 +138,58 @@ TEST(Trend, a_generation_that_can_t_be_read_is_left_out) {
   EXPECT_EQ(report.rows[2].compared, 9U);
 }
 
+TEST(Trend, bf16_weights_that_stayed_are_rounded_if_their_masters_moved) {
+  const auto run_with_masters = [](std::uint64_t moved) {
+    Training run;
+    for (auto& generation : run.generations) {
+      for (const char* weight : {"a.weight", "b.weight"}) {
+        generation.tensors.at(weight).dtype = DType::kBFloat16;
+        Training::add(generation, std::string("optimizer.state.") + weight + ".fp32_param",
+                      60 + moved * static_cast<std::uint64_t>(generation.number));
+      }
+    }
+    for (const char* weight : {"a.weight", "b.weight"}) {
+      run.generations[2].tensors.at(weight) = run.generations[1].tensors.at(weight);
+    }
+    return run;
+  };
+  EXPECT_THAT(run_with_masters(1).codes(), ElementsAre("warning ROUNDED_AWAY"));
+  EXPECT_THAT(run_with_masters(0).codes(), ElementsAre("error STALE_BYTES"));
+}
+
+TEST(Trend, moments_whose_weights_are_unknown_are_told_and_must_move) {
+  Training run;
+  for (auto& generation : run.generations) {
+    std::map<std::string, TensorFacts> tensors;
+    for (const auto& [key, facts] : generation.tensors) {
+      const auto at = key.find("state.");
+      std::string name = key;  // the optimizer numbers its parameters
+      if (at != std::string::npos) name.replace(at + 6, 8, key[at + 6] == 'a' ? "0" : "1");
+      tensors[name] = facts;
+      tensors[name].role = role_of(name);
+    }
+    generation.tensors = std::move(tensors);
+  }
+  EXPECT_THAT(run.codes(), ElementsAre("note UNKNOWN_MOMENTS", "note UNKNOWN_MOMENTS"));
+  EXPECT_THAT(run.still("exp_avg").codes(),
+              ElementsAre("note UNKNOWN_MOMENTS", "error STILL_MOMENTS"));
+}
+
+TEST(Trend, where_no_weight_is_compared_nothing_is_judged) {
+  Training run;
+  EXPECT_TRUE(judged(run.generations).all_judged());
+  for (auto& generation : run.generations) {
+    for (auto& [key, facts] : generation.tensors) {
+      if (facts.role.kind == ParameterRole::Kind::kWeight) facts.dtype = DType::kInt8;
+    }
+  }
+  EXPECT_EQ(judged(run.generations).compared(), 2U);
+  EXPECT_EQ(judged(run.generations).judged(), 0U);
+  EXPECT_FALSE(judged(run.generations).all_judged());
+  run.generations.resize(1);
+  EXPECT_FALSE(judged(run.generations).all_judged());
+}
+
 TEST(Trend, one_generation_is_compared_with_nothing) {
   Training run;
   run.generations.resize(1);

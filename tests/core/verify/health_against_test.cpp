@@ -48,6 +48,8 @@ TEST(HealthAgainst, each_change_for_the_worse_is_told) {
       {"ones that moved", "norm.w", {1, 1}, {0.9F, 1.1F}, {}, std::nullopt},
       {"ones became zero", "norm.w", {1, 1}, {0, 0}, {}, Severity::kError, "became zero"},
       {"moments", "optimizer.state.w.exp_avg", {1, 2}, {0, 0}, {}, Severity::kWarning, "zero"},
+      {"some NaN", "w", {1, 2}, {1, nan}, {.nan = 5}, std::nullopt},
+      {"rate", "lr_scheduler.lr", {1, 2}, {0, 0}, {}, std::nullopt},
       {"zero before", "optimizer.state.w.exp_avg", {0, 0}, {1, 2}, {}, std::nullopt},
       {"largest", "w", {1, -2}, {1, -5}, {.absolute_growth = 2}, Severity::kError, "from 2 to 5"},
       {"within", "w", {1, -2}, {1, -4}, {.absolute_growth = 2}, std::nullopt},
@@ -71,6 +73,17 @@ TEST(HealthAgainst, each_change_for_the_worse_is_told) {
     EXPECT_EQ(findings[0].severity, *row.severity) << row.what;
     EXPECT_THAT(findings[0].message, HasSubstr(row.words)) << row.what;
   }
+}
+
+TEST(HealthAgainst, a_number_without_dimensions_is_no_weight) {
+  StoredTensor tensor;
+  tensor.key = "model.scale";
+  tensor.dtype = DType::kFloat32;
+  EXPECT_TRUE(judge_against(tensor, stats_of_floats({0}), stats_of_floats({1}), {}).empty());
+  tensor.shape = {1};
+  const Findings findings = judge_against(tensor, stats_of_floats({0}), stats_of_floats({1}), {});
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].message, "its only number became zero");
 }
 
 Bytes bytes_of_floats(const std::vector<float>& values) {
