@@ -98,7 +98,7 @@ class DiffVerb final : public Verb {
                 "show at most N rows, or all if N is 0 (default: 40; --json is never cut)")
         .flag(no_sources_, "--no-sources",
               "don't look for where values come from that differ, which reads the tensors that "
-              "differ once more")
+              "differ up to three times more")
         .number(jobs_, "--jobs", 1,
                 "number of threads that look for sources (default: the processors)")
         .flag(unchecked_, "--no-checksums",

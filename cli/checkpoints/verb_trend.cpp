@@ -26,7 +26,7 @@ std::string bytes_text(std::uint64_t bytes, bool compared) {
 std::string first_keys(const std::vector<std::string>& keys) {
   std::string text;
   for (std::size_t i = 0; i < std::min(keys.size(), kKeysShown); ++i) {
-    text += (i == 0 ? "" : ", ") + keys[i];
+    text += (i == 0 ? "" : ", ") + printable(keys[i]);
   }
   if (keys.size() > kKeysShown) {
     text += " and " + with_commas(keys.size() - kKeysShown) + " more";
@@ -140,11 +140,12 @@ class TrendVerb final : public SurveyVerb {
     table.print(console);
     console.out << '\n';
     for (const TrendRow& row : report.rows) {
-      if (!row.unread.empty()) console.out << row.name << " was not read: " << row.unread << '\n';
+      if (row.unread.empty()) continue;
+      console.out << printable(row.name) << " was not read: " << printable(row.unread) << '\n';
     }
     for (const TrendFinding& finding : report.findings) {
       console.out << fmt::format("{} {}: {}: {}{}\n", name_of(finding.severity), finding.code,
-                                 printable(finding.generation), finding.message,
+                                 printable(finding.generation), printable(finding.message),
                                  finding.keys.empty() ? "" : ": " + first_keys(finding.keys));
     }
     if (!report.frozen.empty()) {

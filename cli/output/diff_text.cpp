@@ -169,7 +169,7 @@ void print_sources(const DiffReport& report, const DiffShown& shown, const Conso
         report.tensors, [](const TensorDiff& tensor) { return tensor.source.has_value(); }));
     if (found != 0) {
       console.out << "sources of " << counted(found, "tensor")
-                  << " were found; without --stat each is told\n";
+                  << (found == 1 ? " was" : " were") << " found; omit --stat to list them\n";
     }
     return;
   }

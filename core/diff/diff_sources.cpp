@@ -23,6 +23,8 @@ constexpr std::uint64_t kLinesMax = std::uint64_t{1} << 22U;
 constexpr std::uint64_t kDigestsAtOnce = std::uint64_t{1} << 23U;
 /// Tensors and lines of fewer bytes are alike by chance.
 constexpr std::uint64_t kTellingBytes = 16;
+/// Short lines in another order are alike by chance, too, if fewer are different: those of a mask.
+constexpr std::uint64_t kTellingLines = 8;
 
 /// A tensor whose source is looked for.
 struct Target {
@@ -55,6 +57,14 @@ bool has_lines(const StoredTensor& tensor) {
   const Dims& shape = logical_shape(tensor);
   return shape.size() != 0 && size_in_bytes(tensor) >= kTellingBytes &&
          LineDigests::rows_of(shape) <= kLinesMax;
+}
+
+/// True if lines of so many bytes, all of which are found in another order, are not so by chance.
+bool tells_order(std::vector<std::uint64_t> lines, std::uint64_t line_bytes) {
+  const std::uint64_t least = std::min<std::uint64_t>(lines.size(), kTellingLines);
+  std::ranges::sort(lines);
+  lines.erase(std::unique(lines.begin(), lines.end()), lines.end());
+  return lines.size() >= least && lines.size() * line_bytes >= kTellingBytes;
 }
 
 bool has_columns(const Dims& shape) { return LineDigests::columns_of(shape) <= kLinesMax; }
@@ -143,6 +153,7 @@ class SourceFinder {
 
   static void relate(SourceReader& reader, Target& target) {
     if (target.one_sided() || !can_relate(target.left->dtype, target.right->dtype)) return;
+    if (std::max(size_in_bytes(*target.left), size_in_bytes(*target.right)) < kTellingBytes) return;
     if (all_extents(*target.left) != all_extents(*target.right)) return;
     const auto relation = reader.relation(*target.left, *target.right, target.row->first);
     if (relation) target.row->source = TensorSource{.key = target.row->key, .relation = relation};
@@ -279,9 +290,9 @@ class SourceFinder {
       const auto to = right.along(d);
       if (from.empty() || to.empty()) continue;
       LineOrder order = order_of(from, to);
-      const bool telling_lines =
-          elements / to.size() * size_of(target.right->dtype) >= kTellingBytes;
-      const bool tells_all = order.permuted || telling_lines;
+      const std::uint64_t line_bytes = elements / to.size() * size_of(target.right->dtype);
+      const bool tells_all =
+          line_bytes >= kTellingBytes || (order.permuted && tells_order(to, line_bytes));
       if (!tells_all || !tells(order, left.shape()[d], shape[d])) continue;
       // Of two dimensions, the one along which more is found.
       if (found.order && found.order->found() * shape[d] >= order.found() * found.lines) continue;

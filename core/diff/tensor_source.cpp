@@ -105,8 +105,8 @@ std::string sentence_of(const TensorSource& source, std::string_view key) {
     std::string text = std::string(source.of_left ? "B" : "A") + "'s " + std::string(key) + " is " +
                        place + "'s " + source.key + (source.transposed ? " transposed" : "");
     if (source.alike != 0) {
-      text += ", and so " + std::string(source.alike == 1 ? "is " : "are ") +
-              counted(source.alike, "other tensor") + " there";
+      text += "; " + counted(source.alike, "other tensor") + " of " + place +
+              (source.alike == 1 ? " has" : " have") + " the same elements";
     }
     return text;
   }

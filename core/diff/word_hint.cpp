@@ -14,6 +14,9 @@ constexpr std::array<std::string_view, 5> kWrappers = {"_checkpoint_wrapped_modu
                                                        "_fsdp_wrapped_module.", "_orig_mod.",
                                                        "_forward_module.", "module."};
 constexpr std::size_t kTriedMax = 16;  // rules that are applied to all keys, the most promising
+/// Where more words stand in one place of a key, they are names and not one word that was replaced.
+constexpr std::size_t kWordsMax = 16;
+constexpr std::size_t kRulesMax = std::size_t{1} << 17U;  // that are counted
 
 using Keys = std::set<std::string, std::less<>>;
 using Rules = std::vector<KeyRule>;
@@ -96,13 +99,24 @@ void count_replacements(const Keys& from, const Keys& to, Counts& counts) {
     return key.substr(part.first, part.second - part.first);
   };
   for (const std::string& key : to) {
-    for (const auto& part : parts_of(key)) words[around(key, part)].push_back(word_at(key, part));
+    for (const auto& part : parts_of(key)) {
+      auto& here = words[around(key, part)];
+      if (here.size() <= kWordsMax) here.push_back(word_at(key, part));
+    }
   }
   for (const std::string& key : from) {
     for (const auto& part : parts_of(key)) {
       const auto found = words.find(around(key, part));
       if (found == words.end() || is_number(word_at(key, part))) continue;
-      for (const std::string_view by : found->second) ++counts[{replacement(key, part, by)}];
+      if (found->second.size() > kWordsMax) continue;
+      for (const std::string_view by : found->second) {
+        const Rules rules{replacement(key, part, by)};
+        if (const auto known = counts.find(rules); known != counts.end()) {
+          ++known->second;
+        } else if (counts.size() < kRulesMax) {
+          counts.emplace(rules, 1);
+        }
+      }
     }
   }
 }

@@ -147,6 +147,8 @@ def trend(*checkpoints: Path, **options: Any) -> Answer:
 
     Takes the directory of a run, or two checkpoints or more in their order. Throws Error if there are none.
     """
+    if not checkpoints:
+        raise Error("USAGE", "trend takes the directory of a run, or two checkpoints or more")
     return _answer("trend", list(checkpoints), options)
 
 

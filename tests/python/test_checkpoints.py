@@ -202,6 +202,8 @@ class Checkpoints(Scratch):
         self.assertEqual([one["name"] for one in found["checkpoints"]], ["step-2", "step-4", "step-6"])
         back = checkpoints.trend(run / "step-4", run / "step-2")
         self.assertEqual((back.code, back["verdict"]), (1, "stale"))
+        with self.assertRaisesRegex(reprise.Error, "trend takes the directory of a run"):
+            checkpoints.trend()
         self.assertTrue(checkpoints.verify(run / "step-4", health=True, against=run / "step-2").good)
 
     def test_sources(self):

@@ -4,9 +4,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "tests/fixtures/written_checkpoint.hpp"
 #include "tests/program/run_program.hpp"
@@ -180,6 +184,37 @@ TEST(DiffSources, a_word_within_keys_is_hinted_at_and_the_hint_works) {
   const auto other = Json::parse(run_program({"diff", "--json", right, left}).out);
   EXPECT_TRUE(other["rename_hint"].is_null());
   EXPECT_EQ(other["rename_rules"]["of"], "B");
+}
+
+/// Three numbers that are negated, and a mask of which as many elements are set.
+TEST(DiffSources, nothing_is_told_of_few_bytes_and_of_masks) {
+  WrittenCheckpoint a;
+  WrittenCheckpoint b;
+  const auto floats = [](const std::vector<float>& values) {
+    const auto bytes = std::as_bytes(std::span(values));
+    return Bytes(bytes.begin(), bytes.end());
+  };
+  std::vector<float> mask(64);
+  std::vector<float> order(64);
+  for (std::size_t i = 0; i < 64; ++i) {
+    mask[i] = i % 3 == 0 ? 1 : 0;
+    order[i] = static_cast<float>(i + 1);
+  }
+  const auto add = [&](WrittenCheckpoint& to, float sign) {
+    to.tensor("few", DType::kFloat32, {3}, floats({1 * sign, 2 * sign, 3 * sign}));
+    to.tensor("mask", DType::kFloat32, {64}, floats(mask));
+    to.tensor("order", DType::kFloat32, {64}, floats(order));
+  };
+  add(a, 1);
+  std::rotate(mask.begin(), mask.begin() + 1, mask.end());
+  std::rotate(order.begin(), order.begin() + 1, order.end());
+  add(b, -1);
+  a.store();
+  b.store();
+  const auto rows = rows_of(a.path() + "/ckpt", b.path() + "/ckpt");
+  EXPECT_TRUE(rows.at("few")["source"].is_null()) << rows.at("few")["source"];
+  EXPECT_TRUE(rows.at("mask")["source"].is_null()) << rows.at("mask")["source"];
+  EXPECT_FALSE(rows.at("order")["source"].is_null());
 }
 
 }  // namespace

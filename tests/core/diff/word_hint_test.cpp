@@ -82,5 +82,22 @@ TEST(WordHint, a_rule_that_would_undo_a_match_or_join_keys_is_no_hint) {
   EXPECT_FALSE(word_hint(report_of({}, {"a", "b"})));
 }
 
+/// If each name of one side were held against each of the other, this would be 400,000,000 rules.
+TEST(WordHint, many_names_in_one_place_are_no_word) {
+  constexpr int kKeys = 20'000;
+  Keys left;
+  Keys right;
+  for (int k = 0; k < kKeys; ++k) {
+    left.push_back("model.a" + std::to_string(k) + ".w");
+    right.push_back("model.b" + std::to_string(k) + ".w");
+  }
+  EXPECT_FALSE(word_hint(report_of(left, right)));
+  for (auto& key : left) key.replace(0, 5, "net");
+  for (auto& key : right) key.replace(6, 1, "a");
+  const auto hint = word_hint(report_of(left, right));
+  ASSERT_TRUE(hint);
+  EXPECT_EQ(hint->keys, kKeys);
+}
+
 }  // namespace
 }  // namespace reprise::test::word_hint_test

@@ -6,6 +6,17 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/adapters/posix/host_device.hpp"
+#include "core/adapters/posix/thread_tasks.hpp"
+#include "core/ports/no_progress.hpp"
+#include "core/ports/passing_store.hpp"
+#include "tests/fixtures/stored_fixture.hpp"
 
 namespace reprise::test::trend_test {
 namespace {
@@ -194,6 +205,42 @@ TEST(Trend, one_generation_is_compared_with_nothing) {
   Training run;
   run.generations.resize(1);
   EXPECT_EQ(judged(run.generations).compared(), 0U);
+}
+
+/// A store of which one directory can't be read.
+class LockedStore final : public PassingStore {
+ public:
+  using PassingStore::PassingStore;
+  std::unique_ptr<ReadFile> open(const std::string& path) override {
+    return PassingStore::open(allowed(path));
+  }
+  std::optional<Entry> stat(const std::string& path) override {
+    return PassingStore::stat(allowed(path));
+  }
+  std::vector<Entry> list(const std::string& path) override {
+    return PassingStore::list(allowed(path));
+  }
+
+ private:
+  static const std::string& allowed(const std::string& path) {
+    if (path.find("step-4") != std::string::npos) throw Error(Code::kIo, "permission denied");
+    return path;
+  }
+};
+
+TEST(Trend, a_directory_that_can_t_be_read_does_not_end_it) {
+  LockedStore store(data_store());
+  const RunGenerations run = run_generations(store, "changes_2.15.0/run");
+  ASSERT_EQ(run.found.size(), 3U);
+  EXPECT_NE(run.found[1].unread.find("permission denied"), std::string::npos);
+  HostDevice device("test", 0);
+  ThreadTasks tasks(2);
+  NoProgress progress;
+  const TrendReport report = trend(
+      store, run.found, [](const std::string&) { return true; }, {device, tasks, progress});
+  EXPECT_EQ(report.compared(), 1U);
+  EXPECT_NE(report.rows[1].unread.find("permission denied"), std::string::npos);
+  EXPECT_FALSE(report.all_judged());
 }
 
 }  // namespace
