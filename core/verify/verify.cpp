@@ -186,6 +186,7 @@ void take(HealthReport more, VerifyReport& report) {
   if (!report.health) report.health.emplace();
   report.health->tensors += more.tensors;
   report.health->numbers += more.numbers;
+  report.health->buckets += more.buckets;
   for (Finding& finding : more.findings) report.health->findings.push_back(std::move(finding));
   report.health->stats.merge(more.stats);
 }
