@@ -53,7 +53,8 @@ class TrendVerb final : public SurveyVerb {
            "weight\n"
            "did, or the iteration that its state names did not go on; 3 if there are no "
            "weights to\n"
-           "compare, or something could not be read. Frozen weights, which have no moments, may stay as they "
+           "compare, or something could not be read. Frozen weights, which have no moments, may "
+           "stay as they "
            "are.\n";
   }
   void declare(Options& options) override {

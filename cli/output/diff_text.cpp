@@ -168,8 +168,8 @@ void print_sources(const DiffReport& report, const DiffShown& shown, const Conso
     const auto found = static_cast<std::uint64_t>(std::ranges::count_if(
         report.tensors, [](const TensorDiff& tensor) { return tensor.source.has_value(); }));
     if (found != 0) {
-      console.out << "sources of " << counted(found, "tensor")
-                  << (found == 1 ? " was" : " were") << " found; omit --stat to list them\n";
+      console.out << "sources of " << counted(found, "tensor") << (found == 1 ? " was" : " were")
+                  << " found; omit --stat to list them\n";
     }
     return;
   }

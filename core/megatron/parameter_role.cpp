@@ -16,9 +16,10 @@ constexpr std::array<std::string_view, 4> kMoments = {"exp_avg", "exp_avg_sq", "
 constexpr std::array<std::string_view, 2> kMasters = {"fp32_param", "master_param"};
 /// Parts of keys of what is neither a model's nor an optimizer's.
 constexpr std::array<std::string_view, 14> kOfJob = {
-    "rng",          "rng_state", "rng_states",  "dataloader",   "data_loader", "train_dataloader",
-    "lr_scheduler", "scheduler", "train_state", "_extra_state", "extra_state", "grad_scaler",
-    "scaler",       "cuda_rng_state"};
+    "rng",         "rng_state",        "rng_states",   "dataloader",
+    "data_loader", "train_dataloader", "lr_scheduler", "scheduler",
+    "train_state", "_extra_state",     "extra_state",  "grad_scaler",
+    "scaler",      "cuda_rng_state"};
 /// Counters of the training, and the dicts that hold them.
 constexpr std::array<std::string_view, 3> kCounters = {"step", "global_step", "iteration"};
 constexpr std::array<std::string_view, 3> kCounterDicts = {"train_state", "trainer_state",
@@ -140,9 +141,8 @@ ParameterRole role_of(std::string_view key) {
   if (is_of_bucket(key)) return {RoleKind::kOther, ""};
   const auto parts = parts_of_key(key.substr(path_size(key)));
   const auto one_of = [&parts](const auto& names) {
-    return std::ranges::find_if(parts, [&names](std::string_view part) {
-      return is_one_of(part, names);
-    });
+    return std::ranges::find_if(parts,
+                                [&names](std::string_view part) { return is_one_of(part, names); });
   };
   if (const auto moment = one_of(kMoments); moment != parts.end()) {
     return {RoleKind::kMoment, parameter_of(parts, *moment)};

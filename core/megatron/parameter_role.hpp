@@ -29,8 +29,8 @@ struct ParameterRole {
   friend bool operator==(const ParameterRole&, const ParameterRole&) = default;
 };
 
-/// kOther is what an optimizer keeps besides, such as buckets, and what is_of_job(). Nothing is known
-/// of what it should do.
+/// kOther is what an optimizer keeps besides, such as buckets, and what is_of_job(). Nothing is
+/// known of what it should do.
 ParameterRole role_of(std::string_view key);
 /// The same, but a tensor without dimensions is no weight: it is a counter, or a setting.
 ParameterRole role_of(std::string_view key, const Dims& shape);
@@ -54,9 +54,9 @@ struct OptimizerKeys {
 
 /// Returns each weight with its optimizer's keys. A key may begin with a path that ends in '/';
 /// weights and moments belong together if it is the same. Otherwise their names may have further
-/// parts before them on either side. Of several weights that fit, it is the one that is no average of
-/// weights (`ema.w`), or else the one of `model`. Moments that fit no weight, or still several, are
-/// left out, and appended to `unassigned`.
+/// parts before them on either side. Of several weights that fit, it is the one that is no average
+/// of weights (`ema.w`), or else the one of `model`. Moments that fit no weight, or still several,
+/// are left out, and appended to `unassigned`.
 std::map<std::string, OptimizerKeys> parameters_of(std::span<const std::string> keys,
                                                    std::vector<std::string>* unassigned = nullptr);
 

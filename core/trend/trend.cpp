@@ -105,7 +105,8 @@ class Pair {
         {severity, std::move(code), after_.name, std::move(message), std::move(keys)});
   }
 
-  /// Moments of which nobody knows the weight can't be held against it, but together they must move.
+  /// Moments of which nobody knows the weight can't be held against it, but together they must
+  /// move.
   void judge_unassigned(std::vector<std::string> unassigned, bool any_assigned) {
     std::erase_if(unassigned,
                   [this](const std::string& key) { return !before_.tensors.contains(key); });
@@ -129,13 +130,11 @@ class Pair {
     bool rounded = true;  // each weight is narrow, and its master in float32 moved
     for (const auto& [key, parameter] : moving) {
       moments_moved = moments_moved || any_changed(parameter.moments);
-      rounded =
-          rounded && !is_wide(after_.tensors.at(key).dtype) && any_changed(parameter.masters);
+      rounded = rounded && !is_wide(after_.tensors.at(key).dtype) && any_changed(parameter.masters);
     }
-    const std::string none = row_.weights == 1
-                                 ? "its only weight is that of " + before_.name
-                                 : "none of its " + with_commas(row_.weights) +
-                                       " weights differs from " + before_.name;
+    const std::string none = row_.weights == 1 ? "its only weight is that of " + before_.name
+                                               : "none of its " + with_commas(row_.weights) +
+                                                     " weights differs from " + before_.name;
     if (rounded) {
       return tell(Severity::kWarning, "ROUNDED_AWAY",
                   none + ", which rounding can do: the master copies in float32 moved");
@@ -314,7 +313,8 @@ GenerationFacts facts_of(Store& store, const RunGeneration& generation,
                          const SurveyPorts& ports) {
   GenerationFacts facts{
       .name = generation.name, .number = generation.number, .unread = generation.unread};
-  if (generation.parts.empty() && facts.unread.empty()) facts.unread = "there is no checkpoint in it";
+  if (generation.parts.empty() && facts.unread.empty())
+    facts.unread = "there is no checkpoint in it";
   try {
     for (const std::string& part : generation.parts) {
       const std::string path = part.empty() ? generation.path : join_path(generation.path, part);

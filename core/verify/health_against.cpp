@@ -128,9 +128,8 @@ Findings judge_against(const StoredTensor& tensor, const ElementStats& now,
   const bool weight = kind == ParameterRole::Kind::kWeight;
   const bool judged = weight || kind == ParameterRole::Kind::kMoment;
   const bool was_zero = then.constant() && then.least == 0;
-  const std::string all = now.numbers == 1
-                              ? "its only number"
-                              : "all " + counted(now.numbers, "number");
+  const std::string all =
+      now.numbers == 1 ? "its only number" : "all " + counted(now.numbers, "number");
   if (judged && now.constant() && !then.constant() && now.numbers > 1 &&
       (weight || now.least == 0)) {
     tell(weight ? Severity::kError : Severity::kWarning,
@@ -176,12 +175,11 @@ HealthAgainst health_against(Checkpoint& checkpoint, const StatsByKey& stats, Ch
     }
   }
   if (!unmoved.empty() && unmoved.size() == moving.keys.size()) {
-    result.findings.push_back(
-        {Severity::kWarning, Code::kLoadRejected,
-         unmoved.size() == 1
-             ? "the only weight is the same as in the older checkpoint"
-             : "none of " + with_commas(unmoved.size()) +
-                   " weights differs from the older checkpoint"});
+    result.findings.push_back({Severity::kWarning, Code::kLoadRejected,
+                               unmoved.size() == 1
+                                   ? "the only weight is the same as in the older checkpoint"
+                                   : "none of " + with_commas(unmoved.size()) +
+                                         " weights differs from the older checkpoint"});
   } else if (moving.have_moments) {
     for (const std::string& key : unmoved) {
       result.findings.push_back({Severity::kWarning, Code::kLoadRejected,

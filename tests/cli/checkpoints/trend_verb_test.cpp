@@ -164,7 +164,8 @@ TEST(TrendVerb, where_no_weight_is_compared_it_does_not_say_moving_on) {
   const contracts::TemporaryDirectory directory;
   const std::string run = directory.path() + "/run";
   for (const char* step : {"step-1", "step-2", "step-3"}) {
-    write_tensor(run + "/" + step + "/model.safetensors", "w", "I8", std::string(128, '\1'), "[128]");
+    write_tensor(run + "/" + step + "/model.safetensors", "w", "I8", std::string(128, '\1'),
+                 "[128]");
   }
   const auto integers = run_program({"trend", run});
   EXPECT_EQ(integers.exit_code, 3) << integers.all();
@@ -182,7 +183,7 @@ TEST(TrendVerb, where_no_weight_is_compared_it_does_not_say_moving_on) {
 TEST(TrendVerb, a_step_of_a_module_is_a_weight_and_no_iteration) {
   const contracts::TemporaryDirectory directory;
   const std::string run = directory.path() + "/run";
-  const std::string first("\0\0\0\x3f", 4);   // 0.5
+  const std::string first("\0\0\0\x3f", 4);     // 0.5
   const std::string second("\0\0\x80\x3e", 4);  // 0.25
   write_tensor(run + "/step-1/model.safetensors", "model.act.step", "F32", first, "[1]");
   write_tensor(run + "/step-2/model.safetensors", "model.act.step", "F32", second, "[1]");
@@ -207,8 +208,7 @@ TEST(TrendVerb, an_older_checkpoint_that_is_damaged_does_not_pass) {
     if (largest.empty() || entry.file_size() > fs::file_size(largest)) largest = entry.path();
   }
   const auto verify = [&run] {
-    return run_program(
-        {"verify", "--health", "--against", run.path("step-2"), run.path("step-4")});
+    return run_program({"verify", "--health", "--against", run.path("step-2"), run.path("step-4")});
   };
   {
     // A bit within the elements of some tensor: the last record's bytes are checked, too.
@@ -230,9 +230,10 @@ TEST(TrendVerb, an_older_checkpoint_that_is_damaged_does_not_pass) {
   EXPECT_EQ(gone.exit_code, 3) << gone.all();
   EXPECT_THAT(gone.out, AllOf(HasSubstr("not compared with the older checkpoint"),
                               HasSubstr("0 of them compared")));
-  EXPECT_EQ(run_program({"verify", "--all", "--health", "--against", run.path("step-4"), run.path()})
-                .exit_code,
-            2);
+  EXPECT_EQ(
+      run_program({"verify", "--all", "--health", "--against", run.path("step-4"), run.path()})
+          .exit_code,
+      2);
 }
 
 }  // namespace

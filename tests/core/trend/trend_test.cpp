@@ -236,8 +236,8 @@ TEST(Trend, a_directory_that_can_t_be_read_does_not_end_it) {
   HostDevice device("test", 0);
   ThreadTasks tasks(2);
   NoProgress progress;
-  const TrendReport report = trend(
-      store, run.found, [](const std::string&) { return true; }, {device, tasks, progress});
+  const TrendReport report =
+      trend(store, run.found, [](const std::string&) { return true; }, {device, tasks, progress});
   EXPECT_EQ(report.compared(), 1U);
   EXPECT_NE(report.rows[1].unread.find("permission denied"), std::string::npos);
   EXPECT_FALSE(report.all_judged());
