@@ -36,9 +36,10 @@ class ScanVerb final : public SurveyVerb {
            "Names\n"
            "that run code, such as os.system, are refused, and --allow does not change that. "
            "Exits with\n"
-           "0 if all names are known or allowed, 1 if one is not, 2 if a file can't be read, and "
-           "3 if\n"
-           "something could not be looked at, or if there is no pickle to look at.\n";
+           "1 if a name is neither known nor allowed, otherwise 2 if a file can't be read, "
+           "otherwise 3\n"
+           "if something could not be looked at or if there is no pickle to look at, and 0 if all "
+           "is well.\n";
   }
   void declare(Options& options) override {
     options.positional(paths_, "FILE", "file or directory, of any program")
@@ -50,30 +51,59 @@ class ScanVerb final : public SurveyVerb {
 
   ExitCode run(const Console& console) override {
     require_allowable();
-    ExitCode worst = ExitCode::kPass;
+    Outcome all;
     nlohmann::json documents = nlohmann::json::array();
     for (const std::string& path : paths_) {
-      const StoredPath stored = stored_path(path);
-      TreeScan tree = survey(console, [&](const SurveyPorts& ports) {
-        return scan_tree(*stored.store, stored.path, ports);
-      });
+      TreeScan tree = scanned(path, console);
       std::ranges::stable_sort(tree.files, [](const ScannedFile& a, const ScannedFile& b) {
         return in_natural_order(a.file, b.file);
       });
-      const ExitCode code = exit_code_of(tree);
-      worst = worse_of(worst, code);
+      const Outcome outcome = outcome_of(tree);
+      all.not_clean = all.not_clean || outcome.not_clean;
+      all.unread = all.unread || outcome.unread;
+      all.not_looked_at = all.not_looked_at || outcome.not_looked_at;
+      all.no_pickle = all.no_pickle || outcome.no_pickle;
       if (json()) {
         add_json(tree, documents);
       } else {
-        print(path, tree, code, console);
+        print(path, tree, outcome, console);
       }
     }
-    if (json())
-      console.out << json_text({{"files", documents}, {"clean", worst == ExitCode::kPass}});
-    return worst;
+    if (json()) {
+      console.out << json_text({{"files", documents}, {"clean", all.code() == ExitCode::kPass}});
+    }
+    return all.code();
   }
 
  private:
+  /// What was found. A name that is not accepted outweighs what could not be looked at.
+  struct Outcome {
+    bool not_clean = false;
+    bool unread = false;
+    bool not_looked_at = false;
+    bool no_pickle = false;
+
+    ExitCode code() const {
+      if (not_clean) return ExitCode::kFail;
+      if (unread) return ExitCode::kUnusable;
+      return not_looked_at || no_pickle ? ExitCode::kInconclusive : ExitCode::kPass;
+    }
+  };
+
+  /// A path that can't be read is in the result, so that the other paths are scanned as well.
+  TreeScan scanned(const std::string& path, const Console& console) {
+    try {
+      const StoredPath stored = stored_path(path);
+      return survey(console, [&](const SurveyPorts& ports) {
+        return scan_tree(*stored.store, stored.path, ports);
+      });
+    } catch (const Error& error) {
+      TreeScan tree;
+      tree.files.push_back({.file = path, .scan = {}, .unread = error});
+      return tree;
+    }
+  }
+
   /// Refuses names that can't be allowed, so that nobody relies on them.
   void require_allowable() const {
     for (const std::string& name : allowed_) {
@@ -93,56 +123,58 @@ class ScanVerb final : public SurveyVerb {
     return std::ranges::find(allowed_, name.name) != allowed_.end();
   }
 
-  /// True if the file should have had a pickle and has none.
-  static bool lacks_pickle(const ScannedFile& file) {
-    return file.scan.kind.empty() && is_name_of_pickles(file.file);
-  }
   static bool is_looked_at(const ScannedFile& file) {
     return !file.unread && !file.scan.kind.empty() && file.scan.kind != "empty";
   }
 
-  ExitCode exit_code_of(const TreeScan& tree) const {
-    ExitCode worst = tree.not_looked_at.empty() && std::ranges::any_of(tree.files, is_looked_at)
-                         ? ExitCode::kPass
-                         : ExitCode::kInconclusive;
+  Outcome outcome_of(const TreeScan& tree) const {
+    Outcome outcome;
+    outcome.not_looked_at = !tree.not_looked_at.empty();
+    outcome.no_pickle = std::ranges::none_of(
+        tree.files, [](const ScannedFile& file) { return file.scan.pickles != 0; });
     for (const ScannedFile& file : tree.files) {
-      const bool clean = std::ranges::all_of(
-          file.scan.names, [&](const ScannedName& name) { return accepts(name); });
-      const bool whole = file.scan.unscanned.empty() && !lacks_pickle(file);
-      worst = worse_of(worst, file.unread ? ExitCode::kUnusable
-                              : !clean    ? ExitCode::kFail
-                              : whole     ? ExitCode::kPass
-                                          : ExitCode::kInconclusive);
+      outcome.unread = outcome.unread || file.unread;
+      outcome.not_looked_at = outcome.not_looked_at || !file.scan.unscanned.empty();
+      outcome.not_clean =
+          outcome.not_clean || !std::ranges::all_of(file.scan.names, [&](const ScannedName& name) {
+            return accepts(name);
+          });
     }
-    return worst;
+    return outcome;
   }
 
   static std::string place(const std::string& record, std::uint64_t offset) {
     return (record.empty() ? "" : printable(record) + ", ") + "offset " + std::to_string(offset);
   }
 
-  void print(const std::string& path, const TreeScan& tree, ExitCode code,
+  void print(const std::string& path, const TreeScan& tree, const Outcome& outcome,
              const Console& console) const {
     std::uint64_t pickles = 0;
+    std::uint64_t looked_at = 0;
+    std::uint64_t unread = 0;
     std::set<std::string> names;
     std::vector<std::string> others;
     for (const ScannedFile& file : tree.files) {
       print_file(file, console);
       pickles += file.scan.pickles;
       for (const ScannedName& name : file.scan.names) names.insert(name.name);
+      if (file.unread) ++unread;
+      if (is_looked_at(file)) ++looked_at;
       if (!file.unread && !is_looked_at(file)) others.push_back(printable(file.file));
     }
     for (const std::string& link : tree.not_looked_at) {
       console.out << printable(link)
                   << ": not looked at: a link to a directory, or nested deeply\n";
     }
-    const std::string_view verdict = code == ExitCode::kPass   ? "clean"
-                                     : code == ExitCode::kFail ? "not clean"
-                                                               : "not known to be clean";
-    const std::uint64_t looked_at = tree.files.size() - others.size();
+    const bool passed_over = outcome.unread || outcome.not_looked_at;
+    const std::string_view verdict = outcome.not_clean   ? "not clean"
+                                     : passed_over       ? "not known to be clean"
+                                     : outcome.no_pickle ? "no pickle to look at"
+                                                         : "clean";
     console.out << fmt::format("{}: {}: {} looked at, {}, {}", printable(path), verdict,
                                counted(looked_at, "file"), counted(pickles, "pickle"),
                                counted(names.size(), "name"));
+    if (unread != 0) console.out << fmt::format("; {} could not be read", with_commas(unread));
     if (!others.empty()) {
       console.out << fmt::format("; no pickle in {}: {}", counted(others.size(), "file"),
                                  join_first(others, 3));
@@ -165,11 +197,6 @@ class ScanVerb final : public SurveyVerb {
     for (const Unscanned& part : file.scan.unscanned) {
       console.out << fmt::format("{}: {}: not looked at: {}\n", shown,
                                  place(part.record, part.offset), printable(part.why));
-    }
-    if (!file.unread && lacks_pickle(file)) {
-      console.out << shown
-                  << ": by its name it should be a pickle or an archive of torch.save, and "
-                     "it is neither\n";
     }
   }
 

@@ -1,11 +1,18 @@
 #include "core/scan/file_scan.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cctype>
+#include <new>
 #include <optional>
+#include <string_view>
 
+#include "core/base/out_of_memory.hpp"
 #include "core/base/print.hpp"
 #include "core/checkpoint/copied_file.hpp"
+#include "core/format/safetensors_header.hpp"
 #include "core/format/zip/archive_begin.hpp"
+#include "core/scan/pickle_wrapping.hpp"
 
 namespace reprise {
 namespace {
@@ -19,8 +26,8 @@ constexpr int kLegacyPickles = 5;
 /// What is said of bytes that are no pickle.
 enum class Must : std::uint8_t {
   kBePickle,  ///< that is reported
-  kMaybe,     ///< nothing, unless they are a pickle that breaks off after a name that is refused.
-              ///< Bytes of elements can look like a pickle without a name, which is no pickle then
+  kMaybe,  ///< nothing, unless they are a pickle that breaks off after it did something. Bytes of
+           ///< elements, and words, can look like the beginning of a pickle
 };
 
 /// True if it says so: text can begin as pickles of the first two protocols do.
@@ -31,10 +38,37 @@ bool begins_as_pickle(ByteSpan bytes) {
 bool has_name(const pickle::Imports& found) {
   return std::ranges::any_of(found.imports, &pickle::Import::is_name);
 }
-bool has_refused_name(const pickle::Imports& found) {
-  return std::ranges::any_of(found.imports, [](const pickle::Import& each) {
-    return each.is_name && each.standing == pickle::Standing::kRefused;
+/// True if all parts of the name could be names in a program.
+bool is_identifier(std::string_view name) {
+  return !name.empty() && std::ranges::all_of(name, [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return byte >= 0x80 || std::isalnum(byte) != 0 || c == '_' || c == '.';
   });
+}
+
+/// True if loading the pickle does something before it breaks off, and if the limit that ends the
+/// scan is not one of Python's.
+bool did_something(const pickle::Imports& found, bool sure) {
+  if (found.failure->code() == Code::kLimit) return true;
+  return std::ranges::any_of(found.imports, [&](const pickle::Import& each) {
+    if (each.is_name && each.standing == pickle::Standing::kRefused) return true;
+    return each.standing != pickle::Standing::kKnown && (found.called || sure) &&
+           (!each.is_name || is_identifier(each.name));
+  });
+}
+
+std::string lower_case(std::string_view name) {
+  std::string lower(name);
+  std::ranges::transform(lower, lower.begin(), [](char c) {
+    return static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  });
+  return lower;
+}
+
+/// The kinds of archives and files whose names promise pickles, and that are good without any.
+bool is_good_without_pickles(const FileScan& scan, std::string_view lower_name) {
+  if (scan.kind == "empty") return lower_name.ends_with(".distcp");  // of a rank that wrote nothing
+  return lower_name.ends_with(".npy") ? scan.kind == kNumpyArray : lower_name.ends_with(".npz");
 }
 
 class FileScanner {
@@ -42,38 +76,71 @@ class FileScanner {
   explicit FileScanner(ItemSource& file) : file_(file) {}
 
   FileScan scan() {
-    if (file_.size() == 0) {
-      scan_.kind = "empty";
-      return std::move(scan_);
-    }
-    const Bytes first = read_range(file_, {0, std::min<std::uint64_t>(file_.size(), kFirstBytes)});
-    switch (item_kind_of(first)) {
-      case ItemKind::kArchive:
-        scan_archives();
-        break;
-      case ItemKind::kSafetensors:
-        scan_.kind = "safetensors";  // its first bytes may be those of a pickle, too
-        walk(pickle_bytes(file_, {0, file_.size()}, Must::kMaybe), {});
-        break;
-      case ItemKind::kLegacy:
-        scan_.kind = "torch.save before 1.6";
-        scan_series(kLegacyPickles);
-        break;
-      case ItemKind::kZstd:
-        scan_.kind = "zstd";
-        left_out("it is compressed with zstd; scan what comes out of it", {}, 0);
-        break;
-      case ItemKind::kOther:
-        scan_series(0);
-        if (archive_begin(file_, file_.size())) scan_archives();
-        break;
+    try {
+      look();
+    } catch (const std::bad_alloc& caught) {
+      left_out(limit_from(caught, {}).message(), {}, 0);
     }
     std::ranges::stable_sort(scan_.names, {}, &ScannedName::offset);
     return std::move(scan_);
   }
 
  private:
-  static constexpr std::uint64_t kFirstBytes = 64;
+  void look() {
+    if (file_.size() == 0) {
+      scan_.kind = "empty";
+      return;
+    }
+    const Bytes first =
+        read_range(file_, {0, std::min<std::uint64_t>(file_.size(), kWrappingBytes)});
+    if (const PickleWrapping wrapping = wrapping_of(first, true); !wrapping.kind.empty()) {
+      scan_.kind = wrapping.kind;
+      if (!wrapping.why.empty()) left_out(std::string(wrapping.why), {}, 0);
+      // Its first bytes may be those of a pickle, too.
+      return walk(pickle_bytes(file_, {0, file_.size()}, Must::kMaybe), {});
+    }
+    switch (item_kind_of(first)) {
+      case ItemKind::kArchive:
+        return scan_archives();
+      case ItemKind::kSafetensors:
+        return scan_safetensors();
+      case ItemKind::kLegacy:
+        scan_.kind = "torch.save before 1.6";
+        return scan_series(kLegacyPickles);
+      case ItemKind::kZstd:
+      case ItemKind::kOther:
+        scan_series(0);
+        if (archive_begin(file_, file_.size())) scan_archives();
+        break;
+    }
+  }
+
+  /// A pickle can begin as safetensors do, so that only a header that describes the whole file
+  /// tells that it is one. Even then the first bytes may be those of a pickle, too.
+  void scan_safetensors() {
+    const std::string why = why_no_safetensors();
+    if (why.empty()) {
+      scan_.kind = "safetensors";
+      return walk(pickle_bytes(file_, {0, file_.size()}, Must::kMaybe), {});
+    }
+    scan_series(0);
+    if (scan_.kind.empty()) left_out("it begins as safetensors do, but " + why, {}, 0);
+  }
+
+  std::string why_no_safetensors() {
+    try {
+      const ErrorPlace place = file_.place_at(0);
+      const Bytes length = read_range(file_, {0, kSafetensorsLengthBytes});
+      const std::uint64_t bytes = safetensors_header_bytes(length, file_.size(), place);
+      const Bytes json = read_range(file_, {kSafetensorsLengthBytes, bytes});
+      const SafetensorsHeader header = read_safetensors_header(json, place);
+      const Findings wrong = check_safetensors_layout(header, file_.size(), place);
+      return wrong.empty() ? "" : wrong.front().message;
+    } catch (const Error& error) {
+      if (error.code() == Code::kIo) throw;
+      return error.message();
+    }
+  }
 
   void left_out(std::string why, std::string record, std::uint64_t offset) {
     scan_.unscanned.push_back({std::move(why), std::move(record), offset});
@@ -122,7 +189,7 @@ class FileScanner {
       const pickle::Imports found =
           pickle::imports_of(bytes.subspan(at), {.file = {}, .offset = place.offset + at});
       const bool sure = place.must == Must::kBePickle || begins_as_pickle(bytes.subspan(at));
-      const bool told = found.failure ? place.must == Must::kBePickle || has_refused_name(found)
+      const bool told = found.failure ? place.must == Must::kBePickle || did_something(found, sure)
                                       : sure || has_name(found);
       if (told) add(found, place.record, place.offset + at);
       any = any || told;
@@ -191,6 +258,9 @@ class FileScanner {
     const ByteRange content = archive.content_range(record);
     const std::uint64_t offset = begin + content.offset;
     const bool named = record.name.ends_with(".pkl") || record.name.ends_with(".pickle");
+    const Bytes first = read_range(
+        archive.source(), {content.offset, std::min<std::uint64_t>(content.size, kWrappingBytes)});
+    leave_out_wrapped(first, record.name, offset);
     const Must must = named ? Must::kBePickle : Must::kMaybe;
     const Bytes bytes = pickle_bytes(archive.source(), content, must);
     if (named && bytes.size() < std::max<std::uint64_t>(content.size, 1)) {
@@ -198,6 +268,14 @@ class FileScanner {
                offset);
     }
     walk(bytes, {record.name, offset, must, 0});
+  }
+
+  void leave_out_wrapped(ByteSpan first, const std::string& name, std::uint64_t offset) {
+    const PickleWrapping wrapping = wrapping_of(first, is_name_of_pickles(name));
+    if (!wrapping.why.empty()) left_out(std::string(wrapping.why), name, offset);
+    if (wrapping.kind.empty() && item_kind_of(first) == ItemKind::kArchive) {
+      left_out("an archive within the archive is not looked into", name, offset);
+    }
   }
 
   ItemSource& file_;
@@ -209,5 +287,21 @@ class FileScanner {
 }  // namespace
 
 FileScan scan_file(ItemSource& file) { return FileScanner(file).scan(); }
+
+bool is_name_of_pickles(std::string_view name) {
+  const std::string lower = lower_case(name);
+  constexpr std::array<std::string_view, 20> kEnds{
+      ".pt",  ".pth",    ".pkl", ".pickle", ".ckpt",    ".distcp", ".metadata",
+      ".bin", ".joblib", ".npy", ".npz",    ".tar",     ".tgz",    ".nemo",
+      ".gz",  ".bz2",    ".xz",  ".zst",    ".pickled", ".dill"};
+  return std::ranges::any_of(kEnds, [&](std::string_view end) { return lower.ends_with(end); });
+}
+
+void require_promised(std::string_view name, FileScan& scan) {
+  if (scan.pickles != 0 || !scan.unscanned.empty() || !is_name_of_pickles(name)) return;
+  if (is_good_without_pickles(scan, lower_case(name))) return;
+  scan.unscanned.push_back(
+      {"by its name there should be a pickle in it, and there is none", {}, 0});
+}
 
 }  // namespace reprise

@@ -5,11 +5,14 @@
 //   old.pt          torch.save before 1.6: five pickles, then the elements of the storages
 //   model.pt        an archive; each record that is a pickle, whatever its name
 //   __0_0.distcp    archives in a row, one for each item
-//   *.safetensors   no pickle
+//   *.safetensors   no pickle, if the header describes the whole file
+//   *.npy           no pickle, if the array has numbers
+//   *.gz, *.tar     not looked into (pickle_wrapping.hpp)
 
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -47,7 +50,15 @@ struct FileScan {
 
 /// Reads the file's pickles: of an archive each record that must be one by its name, and each other
 /// record that turns out to be one. Memory holds one record at a time, of at most 2 GiB. Throws IO
-/// and TORN_FILE if the file can't be read; what is damaged within goes to FileScan::unscanned.
+/// and TORN_FILE if the file can't be read; what is damaged within, or does not fit in memory, goes
+/// to FileScan::unscanned.
 FileScan scan_file(ItemSource& file);
+
+/// True if a file with this name should be a pickle or have some, such as "model.pt" or
+/// ".metadata". Upper case is the same.
+bool is_name_of_pickles(std::string_view name);
+
+/// Adds to FileScan::unscanned if the file has no pickle where its name promises some.
+void require_promised(std::string_view name, FileScan& scan);
 
 }  // namespace reprise

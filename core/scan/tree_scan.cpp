@@ -1,9 +1,8 @@
 #include "core/scan/tree_scan.hpp"
 
-#include <algorithm>
-#include <array>
 #include <mutex>
-#include <string_view>
+#include <string>
+#include <vector>
 
 #include "core/checkpoint/batches.hpp"
 #include "core/checkpoint/byte_progress.hpp"
@@ -15,9 +14,19 @@ namespace {
 
 constexpr int kDepthMax = 16;
 
+/// The names in the directory; none if they can't be read, which is in the result.
+std::vector<Entry> listed(Store& store, const std::string& directory, TreeScan& tree) {
+  try {
+    return store.list(directory);
+  } catch (const Error& error) {
+    tree.files.push_back({.file = store.display(directory), .scan = {}, .unread = error});
+    return {};
+  }
+}
+
 void add_files(Store& store, const std::string& directory, int depth,
                std::vector<std::string>& files, TreeScan& tree) {
-  for (const Entry& entry : store.list(directory)) {
+  for (const Entry& entry : listed(store, directory, tree)) {
     const std::string path = join_path(directory, entry.name);
     if (!entry.directory) {
       files.push_back(path);
@@ -34,6 +43,7 @@ ScannedFile scan_one(Store& store, const std::string& path) {
   try {
     WholeFile file(store, path);
     scanned.scan = scan_file(file);
+    require_promised(path, scanned.scan);
   } catch (const Error& error) {
     scanned.unread = error;
   }
@@ -51,24 +61,19 @@ TreeScan scan_tree(Store& store, const std::string& path, const SurveyPorts& por
     paths.clear();
     add_files(store, path, 0, paths, tree);
   }
-  tree.files.resize(paths.size());
+  const std::size_t unread = tree.files.size();
+  tree.files.resize(unread + paths.size());
   ByteProgress progress(ports.progress);
   progress.expect(paths.size());
   std::mutex advancing;
   do_all(ports.tasks, paths.size(), [&](std::size_t /*thread*/) {
     return [&](std::size_t i) {
-      tree.files[i] = scan_one(store, paths[i]);
+      tree.files[unread + i] = scan_one(store, paths[i]);
       const std::lock_guard lock(advancing);
       progress.go(paths[i], 1);
     };
   });
   return tree;
-}
-
-bool is_name_of_pickles(std::string_view name) {
-  constexpr std::array<std::string_view, 7> kEnds{".pt",   ".pth",    ".pkl",     ".pickle",
-                                                  ".ckpt", ".distcp", ".metadata"};
-  return std::ranges::any_of(kEnds, [&](std::string_view end) { return name.ends_with(end); });
 }
 
 }  // namespace reprise

@@ -24,12 +24,9 @@ struct TreeScan {
 };
 
 /// Scans the file at `path`, or each file below it; links to files are followed. Each thread holds
-/// one record in memory. A file that can't be read is in the result. Throws NOT_FOUND if nothing is
+/// one record in memory. A file or
+/// directory that can't be read is in the result. Throws NOT_FOUND if nothing is
 /// at `path`.
 TreeScan scan_tree(Store& store, const std::string& path, const SurveyPorts& ports);
-
-/// True if a file with this name should be a pickle or have some, such as "model.pt" or
-/// ".metadata".
-bool is_name_of_pickles(std::string_view name);
 
 }  // namespace reprise

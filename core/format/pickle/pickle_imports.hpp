@@ -58,6 +58,7 @@ struct Imports {
   std::size_t end = 0;           ///< position after the opcode STOP, if it was reached
   std::optional<Error> failure;  ///< why it can't be followed to its STOP
   bool ran_out = false;          ///< true if that is because `bytes` ends before
+  bool called = false;           ///< true if something was called before the failure
 };
 
 /// Follows the pickle at the beginning of `bytes`, of any protocol, to its STOP. What was found

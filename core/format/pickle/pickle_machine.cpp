@@ -1,7 +1,6 @@
 #include "core/format/pickle/pickle_machine.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 
 #include "core/base/check.hpp"
@@ -20,6 +19,9 @@ namespace {
 constexpr std::size_t kMemoSlack = 1024;
 /// Python makes a table as long as the largest index, so it can't load much more than this either.
 constexpr std::size_t kMemoIndexMax = std::size_t{1} << 24U;
+/// A log keeps entries with any index, but not more of them than this out of order.
+constexpr std::size_t kFarMemoMax = std::size_t{1} << 20U;
+constexpr std::size_t kMemoLineMax = (~std::size_t{0} - 9) / 10;
 constexpr std::size_t kNameLengthMax = 256;
 /// A protocol up to this one may be a later Python's.
 constexpr int kProtocolMax = 15;
@@ -52,6 +54,8 @@ class PickleMachine {
     return input_.position();
   }
   bool ran_out() const { return input_.ran_out(); }
+  /// True if it made something of a name, or changed what it made.
+  bool called() const { return called_; }
 
  private:
   bool step();
@@ -113,6 +117,7 @@ class PickleMachine {
   std::vector<NodeId> memo_;
   std::map<std::size_t, NodeId> far_memo_;
   std::size_t memo_count_ = 0;
+  bool called_ = false;
 };
 
 bool PickleMachine::accepted(std::byte code) {
@@ -188,6 +193,7 @@ bool PickleMachine::step() {
     case 'i': {
       const NodeId callee = global();
       instantiate(callee, marked());
+      called_ = true;
       break;
     }
     case 'o': {
@@ -196,24 +202,29 @@ bool PickleMachine::step() {
       instantiate(items.front(), items.subspan(1));
       const NodeId made = pop();
       top() = made;  // instead of the class
+      called_ = true;
       break;
     }
     case 'R': {
       const NodeId args = pop();
       top() = globals_.reduce(top(), args);
+      called_ = true;
       break;
     }
     case '\x81': {
       const NodeId args = pop();
       top() = globals_.make(top(), args);
+      called_ = true;
       break;
     }
     case '\x92':
       new_object();
+      called_ = true;
       break;
     case 'b': {
       const NodeId state = pop();
       globals_.build(top(), state);
+      called_ = true;
       break;
     }
     case 'Q':
@@ -380,11 +391,28 @@ void PickleMachine::text_line(std::string_view text) {
   push(graph_.add_span(Kind::kText, position, text.size()));
 }
 
+/// Reads an index as Python's int() does, which ignores what follows a NUL.
 std::size_t PickleMachine::memo_line() {
-  const std::string_view line = input_.line(input_.remaining());
+  constexpr std::string_view kBlanks = " \t\r\f\v";
+  std::string_view line = input_.line(input_.remaining());
+  line = line.substr(0, line.find('\0'));
+  line.remove_prefix(std::min(line.find_first_not_of(kBlanks), line.size()));
+  line = line.substr(0, line.find_last_not_of(kBlanks) + 1);
+  const bool negative = line.starts_with('-');
+  if (negative || line.starts_with('+')) line.remove_prefix(1);
   std::size_t index = 0;
-  const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), index);
-  if (line.empty() || error != std::errc{} || end != line.data() + line.size()) {
+  bool is_number = !line.empty();
+  bool after_digit = false;
+  for (std::size_t i = 0; i < line.size() && is_number; ++i) {
+    const char c = line[i];
+    const bool digit = c >= '0' && c <= '9';
+    is_number = digit || (c == '_' && after_digit && i + 1 < line.size());
+    after_digit = digit;
+    if (!digit) continue;
+    if (index > kMemoLineMax) input_.fail(Code::kLimit, "the index of a memo entry is too large");
+    index = index * 10 + static_cast<std::size_t>(c - '0');
+  }
+  if (!is_number || (negative && index != 0)) {
     input_.fail(Code::kTornFile, "the index of a memo entry is no number: garbled");
   }
   return index;
@@ -475,6 +503,8 @@ void PickleMachine::span_of(Kind kind, std::uint64_t length) {
   const std::size_t position = input_.position();
   const ByteSpan bytes = input_.skip(length);
   if (kind == Kind::kText && !is_utf8(as_text(bytes))) {
+    // Python also takes surrogates. What has them is a value that is not known.
+    if (log_ != nullptr) return push(graph_.add_instance({}, true));
     input_.fail(Code::kTornFile, "a string in the pickle is not UTF-8: garbled");
   }
   push(graph_.add_span(kind, position, bytes.size()));
@@ -512,18 +542,23 @@ void PickleMachine::pop_or_unmark() {
 }
 
 void PickleMachine::put(std::size_t index) {
-  if (index > kMemoIndexMax) {
+  const NodeId value = top();
+  if (index > kMemoIndexMax && log_ == nullptr) {
     input_.fail(Code::kLimit, "memo index " + std::to_string(index) + " after " +
                                   std::to_string(memo_count_) + " entries: garbled");
   }
   if (index > memo_count_ + kMemoSlack) {
-    const auto [entry, is_new] = far_memo_.insert_or_assign(index, top());
+    const auto [entry, is_new] = far_memo_.insert_or_assign(index, value);
     if (is_new) ++memo_count_;
+    if (far_memo_.size() > kFarMemoMax) {
+      input_.fail(Code::kLimit, "the pickle has too many memo entries out of order");
+    }
     return;
   }
   if (index >= memo_.size()) memo_.resize(index + 1, kNoNode);
-  if (memo_[index] == kNoNode) ++memo_count_;
-  memo_[index] = top();
+  // It may have been far away when it was made first.
+  if (memo_[index] == kNoNode && far_memo_.erase(index) == 0) ++memo_count_;
+  memo_[index] = value;
 }
 
 void PickleMachine::get(std::size_t index) {
@@ -637,6 +672,7 @@ Imports imports_of(ByteSpan bytes, const PickleSource& where) {
   } catch (const Error& error) {
     found.failure = error;
     found.ran_out = machine.ran_out();
+    found.called = machine.called();
   }
   found.imports = log.take();
   return found;

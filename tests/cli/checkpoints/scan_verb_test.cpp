@@ -25,7 +25,7 @@ TEST(ScanVerb, checkpoints_of_real_packages_are_clean) {
        {"mcore_0.16.1_gpt_tp2_pp2", "mcore_0.16.1_buckets", "mcore_0.16.1_mimo_prefixed",
         "mcore_0.16.1_llama", "torch_2.4.1/same_content_a", "torch_2.15.0/plain",
         "torch_2.15.0/fsdp2_tp_strided", "torch_2.15.0/nocollectives", "rank_files_2.15.0/fsdp2",
-        "torch_checkpointing_0.1.1", "safetensors_0.8.0/pieces", "torch_save_2.15.0/views.pt",
+        "torch_checkpointing_0.1.1", "torch_save_2.15.0/views.pt",
         "torch_save_2.15.0/before_1_6.pt"}) {
     const auto result = run_program({"scan", data(fixture)});
     EXPECT_EQ(result.exit_code, 0) << fixture << result.all();
@@ -82,6 +82,32 @@ TEST(ScanVerb, a_hidden_file_in_a_checkpoint_is_found) {
   EXPECT_THAT(result.out, HasSubstr("assets/deep/tokenizer.json: offset 0: os.system: refused"));
   std::filesystem::create_directory_symlink(victim.file("assets"), victim.file("elsewhere"));
   EXPECT_THAT(run_program({"scan", victim.path()}).out, HasSubstr("elsewhere: not looked at"));
+}
+
+TEST(ScanVerb, no_pickle_at_all_is_inconclusive) {
+  const auto result = run_program({"scan", data("safetensors_0.8.0/pieces")});
+  EXPECT_EQ(result.exit_code, 3) << result.all();
+  EXPECT_THAT(result.out, HasSubstr(": no pickle to look at: "));
+  const contracts::TemporaryDirectory directory;
+  std::ofstream(directory.path() + "/x.pt") << "";
+  const auto empty = run_program({"scan", "--json", directory.path()});
+  EXPECT_EQ(empty.exit_code, 3);
+  EXPECT_THAT(Json::parse(empty.out)["files"][0]["not_looked_at"][0]["why"].get<std::string>(),
+              HasSubstr("by its name"));
+}
+
+TEST(ScanVerb, what_can_not_be_read_hides_no_name) {
+  const contracts::TemporaryDirectory directory;
+  std::filesystem::copy_file(data("scan_3.11.7/runs_p0.pkl"), directory.path() + "/runs.pkl");
+  std::filesystem::create_symlink("nowhere", directory.path() + "/broken.pkl");
+  const auto mixed = run_program({"scan", directory.path()});
+  EXPECT_EQ(mixed.exit_code, 1) << mixed.all();
+  EXPECT_THAT(mixed.out, HasSubstr("not clean: 1 file looked at, "));
+  EXPECT_THAT(mixed.out, HasSubstr("; 1 could not be read"));
+  const auto two = run_program({"scan", data("nothing_here"), directory.path()});
+  EXPECT_EQ(two.exit_code, 1) << two.all();
+  std::filesystem::remove(directory.path() + "/runs.pkl");
+  EXPECT_EQ(run_program({"scan", directory.path()}).exit_code, 2);
 }
 
 TEST(ScanVerb, json_lists_each_name) {

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <fstream>
 #include <iterator>
+#include <new>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
@@ -156,12 +157,136 @@ TEST(FileScan, other_files_have_no_kind) {
   EXPECT_FALSE(is_name_of_pickles("metadata.json"));
 }
 
+const std::string kRunsCode = "cos\nsystem\n(S'true'\ntR.";
+const std::string kTorn = "cmymod\nrun\n(S'true'\ntR";
+
 TEST(FileScan, safetensors_that_are_a_pickle_too_are_found) {
   // The length of the header reads as the opcode SHORT_BINSTRING, which skips 80 bytes.
   std::string content("\x55\x50\0\0\0\0\0\0{\"", 10);
   content.resize(82, ' ');
-  content += "0cos\nsystem\n(S'true'\ntR.";
-  EXPECT_EQ(standing_of(scan(content), "os.system"), Standing::kRefused);
+  EXPECT_EQ(standing_of(scan(content + "0" + kRunsCode), "os.system"), Standing::kRefused);
+  EXPECT_EQ(standing_of(scan(content + "0" + kTorn), "mymod.run"), Standing::kUnknown);
+}
+
+TEST(FileScan, only_a_header_that_fits_makes_it_safetensors) {
+  const std::string header = R"({"w":{"dtype":"U8","shape":[2],"data_offsets":[0,2]}})";
+  const std::string whole = le(std::uint64_t{header.size()}) + header + "ab";
+  EXPECT_EQ(scan(whole).kind, "safetensors");
+  EXPECT_TRUE(scan(whole).unscanned.empty());
+  EXPECT_EQ(scan(whole + "c").unscanned.size(), 1U);
+  EXPECT_EQ(scan(le(std::uint64_t{9}) + "{\"garbage").unscanned.size(), 1U);
+}
+
+TEST(FileScan, indexes_are_read_as_python_reads_them) {
+  for (const char* put : {"p+0\n", "p 0\n", "p0 \n", "p00\n", "p-0\n", "p1_0\n", "p\t7\r\n",
+                          "p123456789012345\n", "r\x01\x01\x01\x01"}) {
+    const FileScan found = scan("N"s + put + "0" + kRunsCode);
+    EXPECT_EQ(standing_of(found, "os.system"), Standing::kRefused) << put;
+    EXPECT_TRUE(found.unscanned.empty()) << put;
+  }
+  EXPECT_EQ(scan("Np0\0rest\n0"s + kRunsCode).names.size(), 1U);
+  EXPECT_EQ(scan("Np99999999999999999999999\n0" + kRunsCode).unscanned.size(), 1U);
+  for (const char* wrong : {"p_0\n", "p0_\n", "p1__0\n", "p-1\n", "p\n", "p0x\n"}) {
+    EXPECT_TRUE(scan("N"s + wrong + "0" + kRunsCode).names.empty()) << wrong;
+  }
+}
+
+TEST(FileScan, an_entry_far_away_may_be_made_again) {
+  std::string body = text("posix") + "r" + le(std::uint32_t{1100}) + "0";
+  for (int i = 0; i < 80; ++i)
+    body +=
+        "N\x94"
+        "0";
+  body += text("os") + "r" + le(std::uint32_t{1100}) + "0j" + le(std::uint32_t{1100}) +
+          text("system") + "\x93";
+  EXPECT_EQ(names_of(scan(std::string(as_text(pickle(body, 4))))), Names{"os.system"});
+}
+
+TEST(FileScan, text_that_is_not_utf8_does_not_end_it) {
+  EXPECT_EQ(names_of(scan("X\x03\0\0\0\xed\xa0\x80"s + "0" + kRunsCode)), Names{"os.system"});
+}
+
+TEST(FileScan, what_a_torn_pickle_calls_is_told) {
+  EXPECT_EQ(standing_of(scan(kTorn), "mymod.run"), Standing::kUnknown);
+  EXPECT_EQ(scan(kTorn).unscanned.size(), 1U);
+  // Words of a text are no names.
+  EXPECT_TRUE(scan("cat\ndog\nmouse\n").unscanned.empty());
+  EXPECT_TRUE(scan("cat, a\ndog, b\n(tR").unscanned.empty());
+}
+
+TEST(FileScan, what_wraps_pickles_is_not_looked_at) {
+  struct Row {
+    std::string begin;
+    std::string kind;
+  };
+  for (const Row& row :
+       std::vector<Row>{{"\x1f\x8b\x08\0"s, "gzip"},
+                        {"\x78\x9c\x4b"s, "zlib"},
+                        {"\x78\x5e\x6b"s, "zlib"},
+                        {"BZh91AY&SY", "bzip2"},
+                        {"\xfd"
+                         "7zXZ\0\0"s,
+                         "xz"},
+                        {"\x5d\0\0\x80\0\xff\xff\xff\xff\xff\xff\xff\xff\0"s, "lzma"},
+                        {"\x04\x22\x4d\x18@"s, "lz4"},
+                        {std::string(257, 'n') + "ustar ", "tar"}}) {
+    const FileScan found = scan(row.begin);
+    EXPECT_EQ(found.kind, row.kind);
+    EXPECT_EQ(found.unscanned.size(), 1U) << row.kind;
+  }
+  // A pickle with a text there is one nevertheless.
+  std::string content = "X" + le(std::uint32_t{300}) + std::string(252, 'n') + "ustar";
+  content.resize(305, ' ');
+  EXPECT_EQ(names_of(scan(content + "0" + kRunsCode)), Names{"os.system"});
+}
+
+std::string npy(const std::string& header) {
+  return "\x93NUMPY\x01\0"s + le(static_cast<std::uint16_t>(header.size() + 1)) + header + "\n";
+}
+
+TEST(FileScan, only_arrays_of_numbers_have_no_pickle) {
+  for (const char* type : {"<f4", "|b1", "|u1", "<U5", "<M8[ns]"}) {
+    const FileScan found =
+        scan(npy("{'descr': '"s + type + "', 'fortran_order': False, 'shape': (3, 4), }   "));
+    EXPECT_EQ(found.kind, "numpy array");
+    EXPECT_TRUE(found.unscanned.empty()) << type;
+  }
+  for (const char* header :
+       {"{'descr': '|O', 'fortran_order': False, 'shape': (1,), }",
+        "{'descr': [('a', '|O')], 'fortran_order': False, 'shape': (1,), }",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (1,), 'd' 'escr': 'O'}", "{}"}) {
+    EXPECT_EQ(scan(npy(header)).unscanned.size(), 1U) << header;
+  }
+}
+
+TEST(FileScan, a_name_that_promises_pickles_must_have_some) {
+  const auto told = [](const char* name, const std::string& content) {
+    FileScan found = scan(content);
+    require_promised(name, found);
+    return !found.unscanned.empty();
+  };
+  for (const char* name : {"weights.PT", "pytorch_model.bin", "a.joblib", "a.npy", "a.tar"}) {
+    EXPECT_TRUE(told(name, "garbage")) << name;
+    EXPECT_TRUE(told(name, "")) << name;
+  }
+  EXPECT_FALSE(told("__1_0.distcp", ""));
+  EXPECT_FALSE(told("notes.txt", "garbage"));
+  const std::string numbers = npy("{'descr': '<f4', 'fortran_order': False, 'shape': (0,), }");
+  EXPECT_FALSE(told("a.npy", numbers));
+  EXPECT_TRUE(told("a.pt", numbers));
+}
+
+class NoMemory final : public ItemSource {
+ public:
+  std::uint64_t size() const override { return 100; }
+  void read_at(std::uint64_t /*offset*/, MutableByteSpan /*out*/) override {
+    throw std::bad_alloc();
+  }
+};
+
+TEST(FileScan, a_file_that_does_not_fit_in_memory_is_told) {
+  NoMemory source;
+  EXPECT_EQ(scan_file(source).unscanned.size(), 1U);
 }
 
 }  // namespace
