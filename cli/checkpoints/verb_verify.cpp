@@ -206,7 +206,7 @@ class VerifyVerb final : public Verb {
         continue;
       }
       roots.push_back(verify_below(path, verify_one));
-      if (roots.back().checkpoints == 0) worst = worse_of(worst, ExitCode::kInconclusive);
+      worst = worse_of(worst, exit_code_beside(roots.back()));
       if (!json_) print_root(roots.back(), console);
     }
     if (json_) console.out << verify_json(examined, unread, roots);
@@ -220,13 +220,21 @@ class VerifyVerb final : public Verb {
   }
 
  private:
+  /// Judges what is no checkpoint.
+  static ExitCode exit_code_beside(const VerifiedRoot& root) {
+    if (std::ranges::any_of(root.beside, &BesideCheckpoints::unread)) return ExitCode::kUnusable;
+    if (std::ranges::any_of(root.resume, &VerifiedRoot::Resume::broken)) return ExitCode::kFail;
+    return root.checkpoints == 0 ? ExitCode::kInconclusive : ExitCode::kPass;
+  }
+
   /// Verifies each checkpoint below a directory. `verify_one` returns if one is good.
   template <class VerifyOne>
   static VerifiedRoot verify_below(const std::string& path, const VerifyOne& verify_one) {
     const StoredPath stored = stored_path(path);
     Store& store = *stored.store;
     const auto entry = store.stat(stored.path);
-    if (!entry || !entry->directory) {
+    if (!entry) throw Error(Code::kNotFound, "it does not exist", {.file = stored.display()});
+    if (!entry->directory) {
       throw Error(Code::kUsage, "--all takes a directory", {.file = stored.display()});
     }
     CheckpointsBelow below = checkpoints_below(store, stored.path);
@@ -260,7 +268,7 @@ class VerifyVerb final : public Verb {
       for (const ResumePoint& point : resume_points(store, directory)) {
         const std::string path = point.name.empty() ? "" : join_path(directory, point.name);
         VerifiedRoot::Resume resume{
-            point.program, path.empty() ? "" : store.display(path), point.why, {}};
+            point.program, path.empty() ? "" : store.display(path), point.why, {}, point.broken};
         for (const auto& [checkpoint, is_good] : good) {
           const bool within = checkpoint == path || checkpoint.starts_with(path + "/");
           if (!path.empty() && within) resume.good = resume.good.value_or(true) && is_good;
@@ -276,8 +284,13 @@ class VerifyVerb final : public Verb {
                          const Console& console) {
     std::string first;
     for (const Severity severity : {Severity::kError, Severity::kWarning}) {
-      const auto found = std::ranges::find(report.findings, severity, &Finding::severity);
-      if (first.empty() && found != report.findings.end()) first = found->message;
+      for (const Findings* findings :
+           {&report.findings, report.health ? &report.health->findings : nullptr}) {
+        if (findings == nullptr || !first.empty()) continue;
+        const auto found = std::ranges::find(*findings, severity, &Finding::severity);
+        if (found == findings->end()) continue;
+        first = found->key.empty() ? found->message : found->key + ": " + found->message;
+      }
     }
     console.out << printable(path) << ": " << verdict_line(report);
     if (report.health) console.out << "; " << health_line(*report.health);
@@ -292,9 +305,11 @@ class VerifyVerb final : public Verb {
       const std::string_view state = !each.good   ? ""
                                      : *each.good ? ", which is good"
                                                   : ", which is not good";
-      console.out << fmt::format(
-          "{}: {} would resume from {}{}\n", path, each.program,
-          each.path.empty() ? "nothing: " + printable(each.why) : printable(each.path), state);
+      console.out << fmt::format("{}: {} would resume from {}{}\n", path, each.program,
+                                 each.path.empty() ? "nothing: " + printable(each.why)
+                                 : each.broken     ? printable(each.path + " (" + each.why + ")")
+                                                   : printable(each.path),
+                                 state);
     }
     for (std::size_t i = 0; i < std::min(root.beside.size(), kShownOfOneKind); ++i) {
       console.out << fmt::format("{}: no checkpoint: {}: {}\n", path,

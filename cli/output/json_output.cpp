@@ -325,12 +325,14 @@ namespace {
 
 Json to_json(const VerifiedRoot& root) {
   Json beside = Json::array();
-  for (const auto& each : root.beside) beside.push_back({{"path", each.path}, {"what", each.what}});
+  for (const auto& each : root.beside)
+    beside.push_back({{"path", each.path}, {"what", each.what}, {"unread", each.unread}});
   Json resume = Json::array();
   for (const auto& each : root.resume) {
     resume.push_back({{"program", each.program},
                       {"path", each.path.empty() ? Json(nullptr) : Json(each.path)},
                       {"why", each.why},
+                      {"broken", each.broken},
                       {"good", each.good ? Json(*each.good) : Json(nullptr)}});
   }
   return {{"path", root.root},
@@ -544,7 +546,8 @@ Json to_json(const CheckpointSummary& summary) {
        {{"of_name", optional_json(iteration.of_name)},
         {"of_state", optional_json(iteration.of_state)},
         {"state_key", iteration.state_key.empty() ? Json(nullptr) : Json(iteration.state_key)},
-        {"agree", iteration.agree()}}},
+        {"agree",
+         iteration.of_name && iteration.of_state ? Json(iteration.agree()) : Json(nullptr)}}},
       {"layout", std::move(layout)},
       {"random_states", summary.random_grid.empty() ? Json(nullptr) : Json(summary.random_grid)},
       {"writers", summary.writers == 0 ? Json(nullptr) : Json(summary.writers)},

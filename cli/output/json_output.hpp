@@ -30,6 +30,7 @@ struct VerifiedRoot {
     std::string path;  ///< empty if it would resume from nothing
     std::string why;
     std::optional<bool> good;  ///< whether that is whole; empty if it was not looked at
+    bool broken = false;       ///< see ResumePoint
   };
   std::string root;
   std::size_t checkpoints = 0;

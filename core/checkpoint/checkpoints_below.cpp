@@ -10,6 +10,7 @@
 #include "core/checkpoint/set_aside.hpp"
 #include "core/checkpoint/stored_form.hpp"
 #include "core/ports/store_path.hpp"
+#include "reprise/error.hpp"
 
 namespace reprise {
 namespace {
@@ -50,11 +51,15 @@ class Search {
     for (const Entry& entry : store_.list(directory)) {
       const std::string path = join_path(directory, entry.name);
       if (entry.directory) {
+        const auto aside = aside_name(entry.name);
         std::string why = why_passed_over(entry, depth);
-        const bool holds = why.empty() && look_through(path, depth + 1);
+        const bool holds = why.empty() && can_look_through(path, depth + 1);
         any = any || holds;
         if (unfinished_.contains(path)) why = "left by a save that did not end";
-        if (!holds) beside.push_back({path, why.empty() ? "a directory" : why});
+        if (holds || unread_.contains(path)) continue;
+        // What a save left is told even where there is nothing else.
+        auto& list = aside || unfinished_.contains(path) ? found_.beside : beside;
+        list.push_back({path, why.empty() ? "a directory" : why});
       } else if (form != StoredForm::kTorchSave && is_file_of_torch_save(entry.name)) {
         found_.checkpoints.push_back(path);
         any = true;
@@ -64,6 +69,18 @@ class Search {
     }
     if (any) std::ranges::move(beside, std::back_inserter(found_.beside));
     return any;
+  }
+
+  /// The same for a directory that perhaps can't be read, which is then in the result.
+  bool can_look_through(const std::string& directory, int depth) {
+    try {
+      return look_through(directory, depth);
+    } catch (const Error& error) {
+      unread_.insert(directory);
+      found_.beside.push_back(
+          {directory, "a directory that can't be read: " + error.message(), true});
+      return false;
+    }
   }
 
   static std::string why_passed_over(const Entry& entry, int depth) {
@@ -77,6 +94,7 @@ class Search {
 
   Store& store_;
   CheckpointsBelow found_;
+  std::set<std::string> unread_;
   std::set<std::string> unfinished_;  ///< of torch_checkpointing, which renames when it is done
 };
 

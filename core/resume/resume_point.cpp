@@ -117,11 +117,13 @@ ResumePoint by_tracker(const Root& root, std::string_view tracker, const Candida
     name = named();
   } catch (const Error& error) {
     point.why = std::string(tracker) + ": " + error.message();
+    point.broken = true;
     return point;
   }
   const Entry* entry = root.find(name);
   const bool there = entry != nullptr && entry->directory;
   if (there) point.name = name;
+  point.broken = !there;
   point.why =
       std::string(tracker) + (there ? " names it" : " names " + name + ", which is not there");
   const auto chosen = std::ranges::find(candidates, name, &Candidate::name);
@@ -227,6 +229,14 @@ std::optional<ResumePoint> of_nemo(const Root& root) {
     point.name.clear();
     point.why = candidate.name + " says that the run has ended";
     break;
+  }
+  for (const Candidates& marked : {last, end}) {
+    for (const Candidate& candidate : marked) {
+      const std::string unusable = usable(candidate);
+      if (unusable.empty()) continue;
+      point.broken = true;
+      point.why += "; " + candidate.name + " " + unusable;
+    }
   }
   return point;
 }

@@ -22,6 +22,8 @@ struct ResumePoint {
   std::string name = {};     ///< of the directory or file, within the root; empty if there is none
   std::string why = {};      ///< by which rule, or why there is none
   std::vector<PassedOver> passed = {};  ///< the other checkpoints that have this program's names
+  /// True if a tracker names what is not there or can't be read, or if a save did not end.
+  bool broken = false;
 
   friend bool operator==(const ResumePoint&, const ResumePoint&) = default;
 };

@@ -13,6 +13,7 @@
 
 #include "core/adapters/posix/posix_store.hpp"
 #include "tests/contracts/error_of.hpp"
+#include "tests/contracts/not_root.hpp"
 #include "tests/contracts/temporary_directory.hpp"
 
 namespace reprise::test::checkpoints_below_test {
@@ -80,6 +81,34 @@ TEST_F(CheckpointsBelowTest, parts_of_a_step_and_files_of_torch_save) {
               ElementsAre("export", "export/optimizer.pt", "global_step_5/actor",
                           "global_step_5/critic", "global_step_5/data.pt", "step_1"));
   EXPECT_THAT(words(found), ElementsAre("tmp_step_2: left by a save that did not end"));
+}
+
+TEST_F(CheckpointsBelowTest, what_a_save_left_is_told_where_nothing_else_is) {
+  write("job/iter_0000011.saving-0123456789abcdef/__0_0.distcp");
+  copy("torch_checkpointing_0.1.1/mesh", "other/tmp_step_2");
+  const CheckpointsBelow found = below();
+  EXPECT_THAT(found.checkpoints, IsEmpty());
+  EXPECT_THAT(words(found), ::testing::IsSupersetOf(
+                                {"job/iter_0000011.saving-0123456789abcdef: left by a save or a "
+                                 "removal that did not end",
+                                 "other/tmp_step_2: left by a save that did not end"}));
+}
+
+TEST_F(CheckpointsBelowTest, a_directory_that_can_not_be_read_ends_nothing) {
+  copy("torch_2.15.0/same_content_a", "step-1");
+  write("closed/x");
+  fs::permissions(directory_.path(), fs::perms::others_read | fs::perms::others_exec,
+                  fs::perm_options::add);
+  fs::permissions(fs::path(directory_.path()) / "run/closed", fs::perms::none);
+  CheckpointsBelow found;
+  {
+    const contracts::NotRoot not_root;
+    found = below();
+  }
+  fs::permissions(fs::path(directory_.path()) / "run/closed", fs::perms::owner_all);
+  EXPECT_THAT(found.checkpoints, ElementsAre("step-1"));
+  ASSERT_EQ(found.beside.size(), 1U);
+  EXPECT_TRUE(found.beside[0].unread);
 }
 
 TEST_F(CheckpointsBelowTest, nothing_is_told_as_one_directory) {

@@ -83,6 +83,7 @@ TEST(ResumePoint, a_tracker_may_name_what_is_gone) {
       ElementsAre("Megatron-LM: latest_checkpointed_iteration.txt names iter_0000020, which "
                   "is not there; iter_0000010 the tracker does not name it",
                   "Reprise: iter_0000010"));
+  EXPECT_TRUE(made.points().at(0).broken);
 }
 
 TEST(ResumePoint, without_a_tracker_megatron_begins_anew) {
@@ -91,11 +92,13 @@ TEST(ResumePoint, without_a_tracker_megatron_begins_anew) {
   EXPECT_EQ(points.at(0).name, "");
   EXPECT_THAT(points.at(0).why, HasSubstr("there is no latest_checkpointed"));
   EXPECT_EQ(points.at(0).passed.size(), 2U);
+  EXPECT_FALSE(points.at(0).broken);
 }
 
 TEST(ResumePoint, a_tracker_may_be_garbled) {
   const Made made({"iter_0000010/.metadata", std::string(kTracker) + "|soon"});
   EXPECT_THAT(made.points().at(0).why, HasSubstr("latest_checkpointed_iteration.txt: "));
+  EXPECT_TRUE(made.points().at(0).broken);
 }
 
 TEST(ResumePoint, bridge_has_a_tracker_of_its_own) {
@@ -133,9 +136,11 @@ TEST(ResumePoint, nemo_passes_over_what_is_unfinished_and_stops_at_the_end) {
       {"a--step=5-last/weights/x", "a--step=9-last/weights/x", "a--step=9-last-unfinished"});
   EXPECT_THAT(words(made.points()),
               ElementsAre("NeMo: a--step=5-last; a--step=9-last is marked as unfinished"));
+  EXPECT_TRUE(made.points().at(0).broken);
   const Made ended({"a--step=5-last/weights/x", "a--step=9-end/weights/x"});
   EXPECT_THAT(words(ended.points()), ElementsAre("NeMo: a--step=9-end says that the run has ended; "
                                                  "a--step=5-last the run has ended"));
+  EXPECT_FALSE(ended.points().at(0).broken);
 }
 
 TEST(ResumePoint, others_take_the_last_changed_or_the_highest) {
