@@ -88,9 +88,8 @@ void print_stored(Checkpoint& checkpoint, const Lines& lines) {
   }
   for (const StoredObject& object : catalog.objects) bytes += object.range.size;
   lines.add("files", fmt::format("{}, {}", catalog.files.size(), human_bytes(bytes)));
-  lines.add("tensors",
-            fmt::format("{}, {} elements in {} chunks", with_commas(catalog.tensors.size()),
-                        with_commas(elements), with_commas(chunks)));
+  lines.add("tensors", fmt::format("{}, {} in {}", with_commas(catalog.tensors.size()),
+                                   counted(elements, "element"), counted(chunks, "chunk")));
   lines.add("objects", with_commas(catalog.objects.size()));
 }
 

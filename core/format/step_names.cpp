@@ -60,4 +60,12 @@ std::optional<Step> StepNames::step_of(std::string_view name) const {
   return step;
 }
 
+std::optional<Step> step_in_any_name(std::string_view name) {
+  for (const char* pattern : {"iter_%07d", "step-%d", "step_%d", "checkpoint-%d", "checkpoint_%d",
+                              "global_step%d", "global_step_%d"}) {
+    if (const auto step = StepNames(pattern).step_of(name)) return step;
+  }
+  return std::nullopt;
+}
+
 }  // namespace reprise

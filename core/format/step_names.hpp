@@ -33,4 +33,8 @@ class StepNames {
   std::size_t digits_ = 1;  ///< at least so many
 };
 
+/// Returns the step in the name of a directory that Megatron, torchtitan, transformers, Accelerate,
+/// DeepSpeed or verl gives it, such as "checkpoint-100"; nothing for other names.
+std::optional<Step> step_in_any_name(std::string_view name);
+
 }  // namespace reprise

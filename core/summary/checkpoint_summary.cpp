@@ -8,6 +8,7 @@
 
 #include "core/base/natural_order.hpp"
 #include "core/checkpoint/small_values.hpp"
+#include "core/format/step_names.hpp"
 #include "core/megatron/expert_key.hpp"
 #include "core/megatron/layout_sizes.hpp"
 #include "core/megatron/modules.hpp"
@@ -60,9 +61,10 @@ class Summarizer {
     const Catalog& catalog = checkpoint_.catalog();
     summary_.amounts = amounts_of(catalog);
     summary_.optimizer = optimizer_in(catalog);
-    if (checkpoint_.location().step) {
-      summary_.iteration.of_name = checkpoint_.location().step->value;
-    }
+    const std::string path = checkpoint_.location().directory;
+    auto step = checkpoint_.location().step;
+    if (!step) step = step_in_any_name(path.substr(path.rfind('/') + 1));
+    if (step) summary_.iteration.of_name = step->value;
     if (common != nullptr) read_common(*common);
     read_objects();
     read_tensors();
@@ -146,10 +148,19 @@ class Summarizer {
 
   void read_tensors() {
     std::size_t read = 0;
+    std::set<std::string_view> of_optimizer;  // parameters that have a slot of an optimizer
     for (const StoredTensor& tensor : checkpoint_.catalog().tensors) {
-      if (!logical_shape(tensor).empty() || !counts_steps(tensor.key) || read++ >= kTensorsRead) {
-        continue;
+      const auto slot = slot_in_key(tensor.key);
+      if (slot.empty() || !std::string_view(tensor.key).ends_with(slot)) continue;
+      of_optimizer.insert(std::string_view(tensor.key).substr(0, tensor.key.size() - slot.size()));
+    }
+    for (const StoredTensor& tensor : checkpoint_.catalog().tensors) {
+      if (!logical_shape(tensor).empty() || !counts_steps(tensor.key)) continue;
+      const std::string_view key = tensor.key;
+      if (of_optimizer.contains(key.substr(0, key.size() - parts_of_key(key).back().size()))) {
+        continue;  // how often the optimizer changed that parameter
       }
+      if (read++ >= kTensorsRead) continue;
       const auto text = only_element(checkpoint_, tensor);
       const auto number = text ? integer_of(*text) : std::nullopt;
       if (number) add_value(tensor.key, *number);

@@ -16,6 +16,10 @@ constexpr std::array kSlots{
     "exp_avg"sv,        "exp_avg_sq"sv,     "exp_inf"sv,    "exp_avg_diff"sv, "max_exp_avg_sq"sv,
     "acc_delta"sv,      "square_avg"sv,     "grad_avg"sv,   "sum"sv,          "momentum_buffer"sv,
     "exp_avg_sq_row"sv, "exp_avg_sq_col"sv, "fp32_param"sv, "master_param"sv, "prev"sv};
+/// Words that weights are named with, too.
+constexpr std::array kWordsOfSlots{"sum"sv, "prev"sv};
+/// What a directory of DeepSpeed's universal form calls the parameters of the optimizer.
+constexpr std::string_view kLastOfMaster = "fp32";
 
 /// What param groups tell about, in the order in which it is shown.
 constexpr std::array kSettings{"lr"sv,      "initial_lr"sv,   "max_lr"sv,  "min_lr"sv,
@@ -62,10 +66,13 @@ const List* list_in(const Value& value) {
 }  // namespace
 
 std::string_view slot_in_key(std::string_view key) {
-  for (const std::string_view part : parts_of_key(key)) {
+  const auto parts = parts_of_key(key);
+  for (const std::string_view part : parts) {
+    const bool is_word = std::ranges::find(kWordsOfSlots, part) != kWordsOfSlots.end();
+    if (is_word && !is_of_optimizer(key)) continue;
     if (std::ranges::find(kSlots, part) != kSlots.end()) return part;
   }
-  return {};
+  return parts.size() > 1 && parts.back() == kLastOfMaster ? parts.back() : std::string_view{};
 }
 
 OptimizerSummary optimizer_in(const Catalog& catalog) {

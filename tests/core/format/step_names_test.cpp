@@ -46,6 +46,15 @@ TEST(StepNames, refuse_a_pattern_without_exactly_one_number) {
   }
 }
 
+TEST(StepNames, are_known_of_several_programs) {
+  EXPECT_EQ(step_in_any_name("iter_0000007"), Step{7});
+  for (const char* name : {"step-9", "checkpoint-9", "checkpoint_9", "global_step9"}) {
+    EXPECT_EQ(step_in_any_name(name), Step{9}) << name;
+  }
+  EXPECT_FALSE(step_in_any_name("model-9"));
+  EXPECT_FALSE(step_in_any_name("checkpoint-best"));
+}
+
 TEST(StepNames, of_megatron_alone_have_a_tracker) {
   EXPECT_TRUE(StepNames().have_tracker());
   EXPECT_TRUE(StepNames("iter_%07d").have_tracker());

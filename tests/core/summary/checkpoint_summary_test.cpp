@@ -86,6 +86,10 @@ TEST(CheckpointSummary, tells_uses_and_optimizers_by_keys) {
   EXPECT_EQ(use_of(tensor("w.exp_avg_sq", {4})), TensorUse::kOptimizer);
   EXPECT_EQ(use_of(tensor("dataloader.state", {4})), TensorUse::kOther);
   EXPECT_EQ(use_of(tensor("bn.num_batches_tracked", {})), TensorUse::kOther);
+  EXPECT_EQ(use_of(tensor("0.weight.fp32", {4})), TensorUse::kOptimizer);
+  EXPECT_EQ(use_of(tensor("optim.state.0.sum", {4})), TensorUse::kOptimizer);
+  EXPECT_EQ(use_of(tensor("sum", {4})), TensorUse::kWeights);
+  EXPECT_EQ(use_of(tensor("layers.0.prev.weight", {4})), TensorUse::kWeights);
   Catalog catalog;
   catalog.tensors.push_back(tensor("optim.state.0.momentum_buffer", {4}));
   EXPECT_EQ(optimizer_in(catalog).kind, "SGD with momentum, or Muon");
@@ -93,6 +97,12 @@ TEST(CheckpointSummary, tells_uses_and_optimizers_by_keys) {
   catalog.tensors.push_back(tensor("optim.state.0.exp_avg_sq", {4}));
   catalog.tensors.push_back(tensor("optim.state.0.max_exp_avg_sq", {4}));
   EXPECT_EQ(optimizer_in(catalog).kind, "Adam or AdamW, with amsgrad");
+}
+
+TEST(CheckpointSummary, the_step_of_a_parameter_is_not_that_of_the_job) {
+  const CheckpointSummary found = summary("deepspeed_0.19.8/universal");
+  EXPECT_FALSE(found.iteration.of_state) << found.iteration.state_key;
+  EXPECT_EQ(found.optimizer.kind, "Adam or AdamW");
 }
 
 TEST(KeyGroups, count_by_the_first_words) {
