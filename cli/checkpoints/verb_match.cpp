@@ -4,7 +4,9 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/arguments/checkpoint_argument.hpp"
@@ -40,8 +42,9 @@ with open("keys.json", "w") as file:
     json.dump({key: entry(value) for key, value in model.state_dict().items()}, file, indent=1)
 )";
 
-constexpr std::size_t kLike = 2;       // names that are told of a missing one
-constexpr std::size_t kLikeMax = 100;  // missing names for which others are looked for
+constexpr std::size_t kLike = 2;          // names that are told of a missing one
+constexpr std::size_t kLikeMax = 100;     // missing names for which others are looked for
+constexpr std::size_t kCandidates = 200;  // names with which a missing one is compared
 
 struct Row {
   std::string key;
@@ -49,6 +52,8 @@ struct Row {
   std::string expected;
   std::string stored;
   std::vector<std::string> like;  ///< stored names that nobody asked for
+  bool looked_for = true;         ///< false if `like` was not looked for
+  std::string instead = {};       ///< what else is stored under the name of what is missing
 };
 
 std::string_view word_of(DiffVerdict verdict) {
@@ -165,12 +170,47 @@ class MatchVerb final : public Verb {
       if (order(a.verdict) != order(b.verdict)) return order(a.verdict) < order(b.verdict);
       return in_natural_order(a.key, b.key);
     });
+    add_similar(report, unexpected, rows);
+    return rows;
+  }
+
+  /// Finds names like those that are missing and that the hint does not match.
+  static void add_similar(const DiffReport& report, const std::vector<std::string>& unexpected,
+                          std::vector<Row>& rows) {
+    const auto hint = prefix_hint(report);
+    const std::set<std::string> stored(unexpected.begin(), unexpected.end());
     std::size_t looked_for = 0;
     for (Row& row : rows) {
-      if (row.verdict != DiffVerdict::kOnlyRight || looked_for++ == kLikeMax) break;
-      row.like = similar(row.key, unexpected, kLike);
+      if (row.verdict != DiffVerdict::kOnlyRight) break;
+      if (stored.contains(row.key)) {  // a tensor in place of an object, or the reverse
+        row.instead = row.expected == "an object" ? "a tensor" : "an object";
+        continue;
+      }
+      if (hint && stored.contains(with_hint(row.key, *hint))) continue;
+      row.looked_for = looked_for < kLikeMax;
+      if (looked_for++ >= kLikeMax) continue;
+      row.like = similar(row.key, candidates_for(row.key, unexpected), kLike);
     }
-    return rows;
+  }
+
+  /// The stored name that the hint says is `key`.
+  static std::string with_hint(const std::string& key, const PrefixHint& hint) {
+    if (hint.longer == PrefixHint::Side::kLeft) return hint.prefix + key;
+    return key.starts_with(hint.prefix) ? key.substr(hint.prefix.size()) : key;
+  }
+
+  /// The names that end in the same word come first.
+  static std::vector<std::string> candidates_for(const std::string& key,
+                                                 const std::vector<std::string>& unexpected) {
+    const std::string_view word = std::string_view(key).substr(key.rfind('.') + 1);
+    std::vector<std::string> candidates;
+    for (const bool same_word : {true, false}) {
+      for (const std::string& each : unexpected) {
+        if (candidates.size() == kCandidates) return candidates;
+        if (each.ends_with(word) == same_word) candidates.push_back(each);
+      }
+    }
+    return candidates;
   }
 
   static std::string hint_of(const DiffReport& report) {
@@ -190,16 +230,25 @@ class MatchVerb final : public Verb {
       if (!fails(row)) continue;
       const bool similar = row.verdict == DiffVerdict::kOnlyRight && !row.like.empty();
       table.add({printable(row.key), std::string(word_of(row.verdict)), row.expected,
-                 similar ? "similar: " + printable(join(row.like, ", ")) : row.stored});
+                 !row.instead.empty() ? row.instead
+                 : similar            ? "similar: " + printable(join(row.like, ", "))
+                                      : row.stored});
     }
-    table.print(console);
-    if (!table.empty()) console.out << '\n';
+    if (!table.empty()) {
+      table.print(console);
+      console.out << '\n';
+    }
+    const auto others = std::ranges::count(rows, false, &Row::looked_for);
+    if (others != 0) {
+      console.out << fmt::format("For {}, no similar names were looked for.\n",
+                                 counted(static_cast<std::uint64_t>(others), "missing key"));
+    }
     if (const std::string hint = hint_of(report); !hint.empty()) {
       console.out << "hint: " << printable(hint) << '\n';
     }
     const ExitCode code = judge(report, rows);
     console.out << fmt::format(
-        "{}: {} of {} match; {} missing, {} of another shape, {} of another dtype, {} "
+        "{}: {} of {} {}; {} missing, {} of another shape, {} of another dtype, {} "
         "unexpected{}\n",
         code == ExitCode::kPass   ? "match"
         : code == ExitCode::kFail ? "no match"
@@ -207,6 +256,8 @@ class MatchVerb final : public Verb {
         with_commas(matched(report)),
         counted(matched(report) + rows.size() - count(rows, DiffVerdict::kOnlyLeft),
                 "expected key"),
+        matched(report) + rows.size() - count(rows, DiffVerdict::kOnlyLeft) == 1 ? "matches"
+                                                                                 : "match",
         with_commas(count(rows, DiffVerdict::kOnlyRight)),
         with_commas(count(rows, DiffVerdict::kShape)),
         with_commas(count(rows, DiffVerdict::kDtype)),

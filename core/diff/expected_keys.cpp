@@ -1,5 +1,7 @@
 #include "core/diff/expected_keys.hpp"
 
+#include <cstdint>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -40,7 +42,10 @@ TensorDiff::Side tensor_of(const std::string& key, const Json& entry, const Erro
   }
   TensorDiff::Side side{.dtype = dtype_of(key, *dtype, place), .shape = {}};
   for (const Json& extent : *shape) {
-    if (!extent.is_number_unsigned()) refuse(place, key, "has a shape that is not of sizes");
+    constexpr auto kMax = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+    if (!extent.is_number_unsigned() || extent.get<std::uint64_t>() > kMax) {
+      refuse(place, key, "has a shape that is not of sizes");
+    }
     side.shape.push_back(extent.get<std::int64_t>());
   }
   return side;

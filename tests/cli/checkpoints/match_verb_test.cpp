@@ -111,6 +111,32 @@ TEST_F(MatchVerb, a_prefix_is_hinted_and_renamed) {
   EXPECT_EQ(match(checkpoint, keys, {"--strict", "--rename", rename}).exit_code, 0);
 }
 
+TEST_F(MatchVerb, a_tensor_in_place_of_an_object_is_said) {
+  const std::string checkpoint = data("safetensors_0.8.0/one");
+  const Json stored = keys_of(checkpoint);
+  const auto result = match(checkpoint, {{stored.begin().key(), Json::object()}});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.out, HasSubstr("a tensor"));
+  EXPECT_THAT(result.out, Not(HasSubstr("similar")));
+}
+
+TEST_F(MatchVerb, one_key_that_matches_is_singular) {
+  const std::string checkpoint = data("safetensors_0.8.0/one");
+  const Json stored = keys_of(checkpoint);
+  const auto result = match(checkpoint, {{stored.begin().key(), stored.begin().value()}});
+  EXPECT_EQ(result.exit_code, 0) << result.all();
+  EXPECT_THAT(result.out, ::testing::StartsWith("match: 1 of 1 expected key matches; "));
+}
+
+TEST_F(MatchVerb, many_missing_keys_are_not_all_compared) {
+  Json keys = Json::object();
+  for (int i = 0; i < 130; ++i) {
+    keys["none" + std::to_string(i)] = {{"shape", {1}}, {"dtype", "int8"}};
+  }
+  EXPECT_THAT(match(data("safetensors_0.8.0/one"), keys).out,
+              HasSubstr("For 30 missing keys, no similar names were looked for."));
+}
+
 TEST_F(MatchVerb, nothing_to_compare_is_inconclusive) {
   const std::string checkpoint = data("torch_2.15.0/same_content_a");
   EXPECT_EQ(match(checkpoint, Json::object()).exit_code, 3);
@@ -126,6 +152,8 @@ TEST_F(MatchVerb, a_list_of_another_form_is_refused) {
   const auto wrong = match(checkpoint, {{"a", {{"shape", {1}}, {"dtype", "flaot32"}}}});
   EXPECT_EQ(wrong.exit_code, 2);
   EXPECT_THAT(wrong.err, HasSubstr("float32"));
+  const Json large{{"a", {{"shape", {18446744073709551615U}}, {"dtype", "int8"}}}};
+  EXPECT_EQ(match(checkpoint, large).exit_code, 2);
   EXPECT_EQ(run_program({"match", checkpoint}).exit_code, 2);
   EXPECT_EQ(run_program({"match", "--snippet"}).exit_code, 0);
 }
