@@ -64,8 +64,10 @@ def verify(checkpoint: Path, **options: Any) -> Answer:
 
     With ``health=True`` also of its numbers, and with ``against=OLDER`` compared with an older checkpoint.
 
-    Throws Error if it can't be opened.
+    Throws Error if it can't be opened. ``all=True`` is that of ``verify_all``.
     """
+    if options.get("all"):
+        return verify_all(checkpoint, **{name: value for name, value in options.items() if name != "all"})
     answer = _answer("verify", [checkpoint], options)
     return Answer(answer["checkpoints"][0], answer.code)
 
@@ -197,7 +199,7 @@ def match(checkpoint: Path, expect: Any, **options: Any) -> Answer:
     ``expect`` is a list as ``checkpoints.expect`` returns it, or the path of one as JSON. ``answer["missing"]``,
     ``["unexpected"]``, ``["shape"]`` and ``["dtype"]`` have what differs. Throws Error if one can't be opened.
     """
-    if not isinstance(expect, dict):
+    if isinstance(expect, (str, os.PathLike)):
         return _answer("match", [checkpoint], {**options, "expect": os.fspath(expect)})
     with tempfile.TemporaryDirectory() as folder:
         file = os.path.join(folder, "keys.json")

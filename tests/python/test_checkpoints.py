@@ -65,6 +65,8 @@ class Checkpoints(Scratch):
         resume = {one["program"]: one for one in found["roots"][0]["resume"]}
         self.assertTrue(resume["Megatron-LM"]["path"].endswith("iter_0000010"))
         self.assertTrue(resume["Megatron-LM"]["good"])
+        (self.folder / "empty").mkdir()
+        self.assertEqual(checkpoints.verify(self.folder / "empty", all=True).code, 3)
 
     def test_summary(self):
         summary = checkpoints.inspect(HALVES)["summary"]
@@ -94,6 +96,8 @@ class Checkpoints(Scratch):
         self.assertEqual(found.code, 1)
         self.assertEqual([one["key"] for one in found["shape"]], [key])
         self.assertEqual([one["key"] for one in found["missing"]], [f"{key}s"])
+        with self.assertRaises(reprise.Error):
+            checkpoints.match(HALVES, [])
 
     @unittest.skipUnless(torch, "needs torch")
     def test_a_model_on_the_meta_device(self):
