@@ -90,7 +90,7 @@ class ScanVerb final : public SurveyVerb {
     }
   };
 
-  /// A path that can't be read is in the result, so that the other paths are scanned as well.
+  /// One of several paths that can't be read is in the result, and the others are scanned as well.
   TreeScan scanned(const std::string& path, const Console& console) {
     try {
       const StoredPath stored = stored_path(path);
@@ -98,6 +98,7 @@ class ScanVerb final : public SurveyVerb {
         return scan_tree(*stored.store, stored.path, ports);
       });
     } catch (const Error& error) {
+      if (paths_.size() == 1) throw;
       TreeScan tree;
       tree.files.push_back({.file = path, .scan = {}, .unread = error});
       return tree;

@@ -1,7 +1,9 @@
 // Tests the verb `scan`: checkpoints that real packages wrote are clean, and hostile files are not.
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -9,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/contracts/not_root.hpp"
 #include "tests/contracts/temporary_directory.hpp"
 #include "tests/program/damage.hpp"
 #include "tests/program/run_program.hpp"
@@ -108,6 +111,27 @@ TEST(ScanVerb, what_can_not_be_read_hides_no_name) {
   EXPECT_EQ(two.exit_code, 1) << two.all();
   std::filesystem::remove(directory.path() + "/runs.pkl");
   EXPECT_EQ(run_program({"scan", directory.path()}).exit_code, 2);
+}
+
+TEST(ScanVerb, a_directory_that_can_not_be_read_ends_nothing) {
+  if (!kAddressSpaceLimited) GTEST_SKIP() << "the leak check needs the user who started it";
+  const contracts::TemporaryDirectory directory;
+  std::filesystem::copy_file(data("scan_3.11.7/runs_p0.pkl"), directory.path() + "/runs.pkl");
+  const std::string closed = directory.path() + "/closed";
+  std::filesystem::create_directory(closed);
+  std::filesystem::permissions(closed, std::filesystem::perms::none);
+  std::filesystem::permissions(directory.path(), std::filesystem::perms::all);
+  ProgramResult result;
+  {
+    const contracts::NotRoot not_root;
+    if (::faccessat(AT_FDCWD, REPRISE_EXE, X_OK, AT_EACCESS) != 0) {
+      GTEST_SKIP() << "this user can't run the program";
+    }
+    result = run_program({"scan", directory.path()});
+  }
+  std::filesystem::permissions(closed, std::filesystem::perms::owner_all);
+  EXPECT_EQ(result.exit_code, 1) << result.all();
+  EXPECT_THAT(result.out, HasSubstr("; 1 could not be read"));
 }
 
 TEST(ScanVerb, json_lists_each_name) {
