@@ -8,7 +8,9 @@
 #include <set>
 #include <utility>
 
+#include "core/base/natural_order.hpp"
 #include "core/base/print.hpp"
+#include "core/checkpoint/checksum_tally.hpp"
 #include "core/checkpoint/tensor_reader.hpp"
 #include "core/geometry/blocks.hpp"
 #include "core/geometry/convert.hpp"
@@ -28,6 +30,8 @@ constexpr std::int64_t kParameterUnit = 64;
 constexpr std::string_view kDistributed = "optimizer.distributed.dp_group_idx_";
 constexpr std::string_view kChained = "chained_";
 constexpr std::string_view kMaster = "param";
+constexpr std::string_view kAdvice =
+    "; save once from the job with --dist-ckpt-optim-fully-reshardable instead";
 
 /// The modules of a layer in the order in which Megatron-Core makes them.
 constexpr std::array<std::string_view, 4> kModules = {"self_attention", "cross_attention", "mlp",
@@ -49,6 +53,13 @@ struct Candidate {
   ModelOrder order;
   std::int64_t elements = 0;
   bool taken = false;
+  bool tied = false;  ///< true once another had the same bits at the same place
+};
+
+/// The parameters of one rank, dense ones or experts, and the buffers that have them.
+struct Pool {
+  std::vector<Candidate> candidates;
+  std::map<std::string, std::optional<DType>> buffers;  ///< by prefix_of_buffer(): of parameters
 };
 
 ModelOrder order_of(const StoredTensor& weight, const ParallelKey& key, const Box& box) {
@@ -75,6 +86,25 @@ bool is_made_before(const std::string& a, const std::string& b) {
     if (at == std::string::npos) return false;
     return second.replace(at, pair[0].size(), pair[1]) == b;
   });
+}
+
+/// Returns the part of a bucket's key that the buckets of one buffer have in common.
+std::string prefix_of_buffer(const std::string& bucket) {
+  return bucket.substr(0, bucket.rfind(".bucket_idx_"));
+}
+
+/// Returns the type of the parameters of a bucket's buffer, which has "dtype_(torch.bfloat16, " in
+/// its key; nothing if it is none in which weights are stored, such as that of float8.
+std::optional<DType> type_of_parameters(std::string_view bucket) {
+  constexpr std::string_view kBegin = ".dtype_(torch.";
+  const auto at = bucket.find(kBegin);
+  if (at == std::string_view::npos) return std::nullopt;
+  const std::string_view rest = bucket.substr(at + kBegin.size());
+  const std::string_view name = rest.substr(0, rest.find(','));
+  for (const DType dtype : {DType::kFloat32, DType::kBFloat16, DType::kFloat16}) {
+    if (name == name_of(dtype)) return dtype;
+  }
+  return std::nullopt;
 }
 
 /// Groups the boxes of one weight by the layer and expert of which they are.
@@ -114,27 +144,64 @@ class Mapper {
 
   std::vector<BucketParameter> map() {
     const auto& tensors = checkpoint_.catalog().tensors;
-    // The buckets of a rank, in the order of their numbers.
     std::map<std::pair<std::string, std::int64_t>, std::vector<std::uint32_t>> ranks;
     for (std::uint32_t t = 0; t < tensors.size(); ++t) {
       const auto key = parse_bucket_key(tensors[t].key);
-      if (key && key->slot == kMaster)
+      if (key && key->slot == kMaster) {
         ranks[{key->of_group.prefix, key->of_group.group}].push_back(t);
+      }
     }
-    for (const auto& [rank, buckets] : ranks) map_rank(rank.first, rank.second, buckets);
+    std::vector<std::pair<std::uint32_t, Pool*>> buckets;
+    for (auto& [rank, all] : ranks) {
+      // The numbers of buffers and buckets tell the order of the model, and the keys sort
+      // otherwise.
+      std::ranges::sort(all, in_natural_order, [&](std::uint32_t t) { return tensors[t].key; });
+      Pool& pool = pool_of(rank.second, all.front());
+      for (const std::uint32_t bucket : all) {
+        const std::string key = parse_bucket_key(tensors[bucket].key)->bucket;
+        pool.buffers.emplace(prefix_of_buffer(key), type_of_parameters(key));
+        buckets.emplace_back(bucket, &pool);
+      }
+    }
+    for (const auto& [bucket, pool] : buckets) map_bucket(bucket, *pool);
+    for (const auto& [place, pool] : pools_) require_all_of_ties(pool);
     return std::move(found_);
   }
 
  private:
-  void map_rank(const std::string& prefix, std::int64_t group,
-                const std::vector<std::uint32_t>& buckets) {
-    // Nothing in the keys says whether a group is one of experts. Its first parameter does.
-    auto dense = candidates(dense_place(group), false);
-    auto experts = candidates(expert_place(group), true);
-    const bool is_dense = has_one_at_start(buckets.front(), dense);
-    for (const std::uint32_t bucket : buckets) {
-      map_bucket(prefix, bucket, is_dense ? dense : experts);
+  /// Nothing in the keys says whether a group is one of experts. Its first parameter does.
+  Pool& pool_of(std::int64_t group, std::uint32_t first) {
+    Pool& dense = pools_[{group, false}];
+    if (dense.candidates.empty()) dense.candidates = candidates(dense_place(group), false);
+    if (has_one_at_start(first, dense.candidates)) return dense;
+    Pool& experts = pools_[{group, true}];
+    if (experts.candidates.empty()) experts.candidates = candidates(expert_place(group), true);
+    return experts;
+  }
+
+  /// Refuses a weight that another one was taken for, which had the same bits, and that has no
+  /// parameter in any bucket: then nothing says which of them has the state.
+  void require_all_of_ties(const Pool& pool) const {
+    for (const Candidate& one : pool.candidates) {
+      if (one.taken || !one.tied) continue;
+      throw Error(
+          Code::kUnsupported,
+          "the weight has the same bits as another one, and one of them has no state in any "
+          "bucket, as if it were frozen; nothing says which of them" +
+              std::string(kAdvice),
+          {.key = checkpoint_.catalog().tensors[one.weight].key});
     }
+  }
+
+  /// True if the order of the model tells in which order parameters are in the buckets: each buffer
+  /// begins again at the last layer, and its type says which parameters it has.
+  bool is_ordered(const Pool& pool) const {
+    if (virtual_stages_) return false;
+    if (pool.buffers.size() == 1) return true;
+    std::set<DType> types;
+    return std::ranges::all_of(pool.buffers, [&](const auto& buffer) {
+      return buffer.second && types.insert(*buffer.second).second;
+    });
   }
 
   LayoutPlace dense_place(std::int64_t group) const {
@@ -162,7 +229,8 @@ class Mapper {
       if (!can_convert(DType::kFloat32, weight.dtype)) continue;
       const std::size_t lead = std::min(key.lead(), logical_shape(weight).size());
       for (auto& boxes : by_parameter(boxes_.of(t, place), lead)) {
-        Candidate candidate{t, {}, order_of(weight, key, boxes.front()), 0, false};
+        Candidate candidate{
+            .weight = t, .boxes = {}, .order = order_of(weight, key, boxes.front())};
         for (const Box& box : boxes) candidate.elements += box.elements();
         candidate.boxes = std::move(boxes);
         found.push_back(std::move(candidate));
@@ -190,9 +258,11 @@ class Mapper {
     return ends;
   }
 
-  void map_bucket(const std::string& prefix, std::uint32_t bucket,
-                  std::vector<Candidate>& candidates) {
-    const StoredTensor& tensor = checkpoint_.catalog().tensors[bucket];
+  void map_bucket(std::uint32_t bucket, Pool& pool) {
+    const auto& tensors = checkpoint_.catalog().tensors;
+    const StoredTensor& tensor = tensors[bucket];
+    const BucketKey key = *parse_bucket_key(tensor.key);
+    const auto type = pool.buffers.at(prefix_of_buffer(key.bucket));
     if (tensor.dtype != DType::kFloat32) {
       refuse(bucket, "the parameters are stored as " + std::string(name_of(tensor.dtype)) +
                          " and can be compared with weights only as float32");
@@ -201,29 +271,30 @@ class Mapper {
     const std::int64_t length = logical_shape(tensor)[0];
     for (std::int64_t at = 0; at < length;) {
       std::vector<Candidate*> fits;
-      for (Candidate& one : candidates) {
-        if (!one.taken && ends.contains(at + one.elements) && is_at(one, bucket, at)) {
-          fits.push_back(&one);
-        }
+      for (Candidate& one : pool.candidates) {
+        if (one.taken || (type && tensors[one.weight].dtype != *type)) continue;
+        if (ends.contains(at + one.elements) && is_at(one, bucket, at)) fits.push_back(&one);
       }
       if (fits.empty()) {
+        require_undamaged(bucket, pool);
         refuse(bucket, "no weight of this rank has the bits of the parameter that begins at " +
                            with_commas(static_cast<std::uint64_t>(at)));
       }
-      Candidate& chosen = *one_of(fits, bucket, at);
+      Candidate& chosen = *one_of(fits, is_ordered(pool), bucket, at);
       chosen.taken = true;
-      found_.push_back(
-          {chosen.weight, chosen.boxes, parse_bucket_key(tensor.key)->bucket, prefix, at});
+      found_.push_back({chosen.weight, chosen.boxes, key.bucket, key.of_group.prefix, at});
       at += chosen.elements;
       if (at < length) at = (at + kParameterUnit - 1) / kParameterUnit * kParameterUnit;
     }
   }
 
   /// Returns the last in the order of the model, which is the first in the bucket.
-  Candidate* one_of(std::vector<Candidate*>& fits, std::uint32_t bucket, std::int64_t at) {
+  Candidate* one_of(std::vector<Candidate*>& fits, bool ordered, std::uint32_t bucket,
+                    std::int64_t at) {
     if (fits.size() == 1) return fits.front();
+    for (Candidate* one : fits) one->tied = true;
     const auto& tensors = checkpoint_.catalog().tensors;
-    if (!virtual_stages_) {
+    if (ordered) {
       const ModelOrder last = (*std::ranges::max_element(fits, {}, &Candidate::order))->order;
       std::erase_if(fits, [&](const Candidate* one) { return one->order != last; });
       if (fits.size() == 1) return fits.front();
@@ -241,11 +312,29 @@ class Mapper {
   }
 
   [[noreturn]] void refuse(std::uint32_t bucket, const std::string& why) const {
-    throw Error(Code::kUnsupported,
-                why +
-                    "; save once from the job with "
-                    "--dist-ckpt-optim-fully-reshardable instead",
+    throw Error(Code::kUnsupported, why + std::string(kAdvice),
                 {.key = checkpoint_.catalog().tensors[bucket].key});
+  }
+
+  /// Throws the error of a checksum that a bucket, or a weight that may be in it, does not match.
+  void require_undamaged(std::uint32_t bucket, const Pool& pool) {
+    require_checksums(bucket);
+    for (const Candidate& one : pool.candidates) {
+      if (!one.taken) require_checksums(one.weight);
+    }
+  }
+
+  void require_checksums(std::uint32_t tensor) {
+    const StoredTensor& stored = checkpoint_.catalog().tensors[tensor];
+    ChecksumTally tally;
+    TensorReader whole({checkpoint_, device_, staging_, &tally}, stored);
+    whole.read(Box::whole(logical_shape(stored)), masters_, [](const Box&, ByteSpan) {});
+    whole.open_rest();
+    for (const Finding& finding : tally.findings()) {
+      if (finding.severity != Severity::kError) continue;
+      throw Error(finding.code, finding.message,
+                  {.key = finding.key, .file = finding.file, .offset = finding.offset});
+    }
   }
 
   /// True if the bucket has the candidate's parameter at `begin`, all elements of it.
@@ -295,6 +384,7 @@ class Mapper {
   Bytes masters_;
   Bytes rounded_;
   std::map<std::uint32_t, std::unique_ptr<TensorReader>> readers_;
+  std::map<std::pair<std::int64_t, bool>, Pool> pools_;  ///< by group, and whether of experts
   std::vector<BucketParameter> found_;
 };
 
@@ -307,12 +397,6 @@ std::optional<std::int64_t> take_number(std::string_view& text) {
 }
 
 }  // namespace
-
-std::int64_t BucketParameter::elements() const {
-  std::int64_t sum = 0;
-  for (const Box& box : boxes) sum += box.elements();
-  return sum;
-}
 
 std::optional<GroupKey> parse_group_key(std::string_view key) {
   const auto at = key.find(kDistributed);

@@ -50,14 +50,13 @@ struct BucketParameter {
   std::string bucket;      ///< BucketKey::bucket
   std::string prefix;      ///< BucketKey::prefix
   std::int64_t begin = 0;  ///< first element in the bucket
-
-  std::int64_t elements() const;
 };
 
 /// Returns the parameters of all buckets. `boxes` are those of the layout that saved, `parts` its
 /// sizes. Reads the weights and their buckets. Throws UNSUPPORTED, with the bucket's key, if a part
 /// of a bucket is no weight of its rank, or if several weights have the same bits and the order of
-/// the model does not tell them apart.
+/// the model does not tell them apart, or not all of them have state; CHECKSUM if a flipped
+/// bit is why no weight fits.
 std::vector<BucketParameter> map_buckets(Checkpoint& checkpoint, const LayoutBoxes& boxes,
                                          const LayoutParts& parts, bool virtual_stages,
                                          Device& device);

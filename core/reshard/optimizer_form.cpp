@@ -229,7 +229,8 @@ void take_group_objects(Checkpoint& checkpoint, OptimizerView& view) {
 
 void take_buckets(Checkpoint& checkpoint, const SavingLayout& layout, Device& device,
                   OptimizerView& view) {
-  const LayoutBoxes boxes(checkpoint.catalog(), layout.parts, {.megatron = true});
+  const LayoutBoxes boxes(checkpoint.catalog(), layout.parts,
+                          {.megatron = true, .tp = layout.parts.tp});
   const auto parameters =
       map_buckets(checkpoint, boxes, layout.parts, layout.virtual_stages, device);
   std::set<std::uint32_t> with_state;
@@ -363,10 +364,10 @@ OptimizerView as_fully_reshardable(Checkpoint& checkpoint, const SavingLayout& l
     (*optimizer)[kShardingType] = std::string(kFullyReshardable);
     drop_steps(*optimizer);
   }
-  if (view.common.find(kContent) != nullptr &&
-      view.common[kContent].find(kContentType) != nullptr) {
-    view.common[kContent][kContentType] = std::string(kFullyReshardable);
-  }
+  // Megatron-LM takes a checkpoint without the entry for one of before 0.13, of another form.
+  Value& content = view.common[kContent];
+  if (content.as<Dict>() == nullptr) content = Dict{};
+  content[kContentType] = std::string(kFullyReshardable);
   return view;
 }
 

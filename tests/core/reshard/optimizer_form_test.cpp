@@ -6,7 +6,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
+#include <iterator>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -112,7 +115,8 @@ TEST_F(OptimizerForm, a_parameter_is_found_by_all_its_bits) {
   file.close();
   const auto error = contracts::error_of([&] { as_fully_reshardable(source, tp2(), device_); });
   ASSERT_TRUE(error);
-  EXPECT_THAT(error->what(), HasSubstr("no weight of this rank has the bits"));
+  EXPECT_EQ(error->code(), Code::kChecksum) << "no weight fits, as one is damaged";
+  EXPECT_EQ(error->place().key, weight.key);
 }
 
 TEST_F(OptimizerForm, equal_weights_are_not_guessed_among_virtual_stages) {
@@ -121,6 +125,144 @@ TEST_F(OptimizerForm, equal_weights_are_not_guessed_among_virtual_stages) {
   const auto error = contracts::error_of([&] { view_of("dp_reshardable", wrong); });
   ASSERT_TRUE(error);
   EXPECT_THAT(error->what(), HasSubstr("have the same bits"));
+}
+
+/// The real buckets, cut so that each has one parameter: their keys have no longer the order of
+/// their numbers.
+class ManyBuckets : public OptimizerForm {
+ protected:
+  using Parameters = std::map<std::string, BucketParameter>;  // by the name of the bucket
+
+  void SetUp() override {
+    const Metadata& old = source_.metadata();
+    cut_ = old;
+    auto& tensors = cut_.catalog.tensors;
+    std::erase_if(tensors, [](const StoredTensor& t) { return parse_bucket_key(t.key); });
+    const auto parameters = mapped(source_);
+    std::map<std::string, std::map<std::int64_t, BucketParameter>> buckets;
+    for (const BucketParameter& one : parameters) buckets[one.bucket][one.begin] = one;
+    std::map<std::string, int> begins;  // the numbers go on in the next bucket of a group
+    std::map<std::int64_t, int> of_group;
+    for (const auto& [bucket, of_bucket] : buckets) {
+      int& next = of_group[parse_bucket_key(bucket + ".param")->of_group.group];
+      begins[bucket] = next;
+      next += static_cast<int>(of_bucket.size());
+    }
+    for (const StoredTensor& tensor : old.catalog.tensors) {
+      const auto key = parse_bucket_key(tensor.key);
+      if (!key) continue;
+      int number = begins[key->bucket];
+      const auto& of_bucket = buckets.at(key->bucket);
+      for (auto at = of_bucket.begin(); at != of_bucket.end(); ++at, ++number) {
+        const auto next = std::next(at);
+        const std::int64_t end = next == of_bucket.end() ? tensor.shape[0] : next->first;
+        std::string name = key->bucket;
+        name.replace(name.rfind('_') + 1, std::string::npos, std::to_string(number));
+        tensors.push_back(part_of(tensor, at->first, end));
+        tensors.back().key = name + "." + key->slot;
+        wanted_[name] = at->second;
+      }
+    }
+    sort();
+  }
+
+  static StoredTensor part_of(const StoredTensor& tensor, std::int64_t begin, std::int64_t end) {
+    StoredTensor part = tensor;
+    std::erase_if(part.chunks, [&](const StoredChunk& chunk) {
+      return chunk.box.offset[0] < begin || chunk.box.offset[0] >= end;
+    });
+    std::int64_t length = 0;
+    for (StoredChunk& chunk : part.chunks) {
+      chunk.box.offset[0] -= begin;
+      length = std::max(length, chunk.box.offset[0] + chunk.box.extent[0]);
+    }
+    part.shape = {length};
+    return part;
+  }
+
+  void sort() { std::ranges::sort(cut_.catalog.tensors, {}, &StoredTensor::key); }
+
+  /// Replaces a part of the keys of buckets with numbers from `first` on.
+  void rename(int first, const std::string& part, const std::string& with) {
+    for (StoredTensor& tensor : cut_.catalog.tensors) {
+      const auto key = parse_bucket_key(tensor.key);
+      if (!key || std::stoi(key->bucket.substr(key->bucket.rfind('_') + 1)) < first) continue;
+      tensor.key.replace(tensor.key.find(part), part.size(), with);
+    }
+    sort();
+  }
+
+  std::vector<BucketParameter> mapped(Checkpoint& checkpoint) {
+    const SavingLayout layout = tp2();
+    const LayoutBoxes boxes(checkpoint.catalog(), layout.parts, {.megatron = true});
+    return map_buckets(checkpoint, boxes, layout.parts, false, device_);
+  }
+  std::vector<BucketParameter> mapped() {
+    Checkpoint cut = source_.with(cut_);
+    return mapped(cut);
+  }
+  void expect_refused(const std::string& says) {
+    const auto error = contracts::error_of([&] { mapped(); });
+    ASSERT_TRUE(error);
+    EXPECT_EQ(error->code(), Code::kUnsupported);
+    EXPECT_THAT(error->what(), HasSubstr(says));
+  }
+
+  Checkpoint source_ = Checkpoint::open(test::data_store(), kForms + "dp_reshardable");
+  Metadata cut_;
+  Parameters wanted_;
+};
+
+TEST_F(ManyBuckets, the_eleventh_comes_after_the_tenth) {
+  const auto found = mapped();
+  ASSERT_GT(found.size(), 2 * 11U);
+  ASSERT_EQ(found.size(), wanted_.size());
+  for (const BucketParameter& one : found) {
+    EXPECT_EQ(source_.catalog().tensors[wanted_.at(one.bucket).weight].key,
+              cut_.catalog.tensors[one.weight].key)
+        << one.bucket;
+    EXPECT_EQ(wanted_.at(one.bucket).boxes, one.boxes) << one.bucket;
+  }
+}
+
+TEST_F(ManyBuckets, a_frozen_weight_gets_no_state_of_an_equal_one) {
+  const std::string norm = "layers.self_attention.linear_qkv.layer_norm_weight";
+  std::erase_if(cut_.catalog.tensors, [&](const StoredTensor& tensor) {
+    const auto key = parse_bucket_key(tensor.key);
+    if (!key) return false;
+    const BucketParameter& one = wanted_.at(key->bucket);
+    const std::string& weight = source_.catalog().tensors[one.weight].key;
+    return weight.find(norm) != std::string::npos && one.boxes[0].offset[0] == 1;
+  });
+  expect_refused("one of them has no state in any bucket");
+}
+
+TEST_F(ManyBuckets, a_buffer_has_the_parameters_of_its_type) {
+  rename(10, "dtype_(torch.bfloat16", "dtype_(torch.float32");
+  expect_refused("no weight of this rank has the bits");
+}
+
+TEST_F(ManyBuckets, ties_in_two_buffers_of_one_type_are_refused) {
+  rename(10, "gbuf_idx_0", "gbuf_idx_1");
+  expect_refused("have the same bits");
+}
+
+TEST_F(OptimizerForm, what_has_no_content_metadata_gets_it) {
+  // As megatron-core before 0.13 saves it.
+  Checkpoint real = Checkpoint::open(test::data_store(), kForms + "fully_sharded_model_space");
+  ReshardOptions options;
+  options.common = *real.common()->item.value;
+  std::erase_if(*options.common->as<Dict>(),
+                [](const auto& entry) { return entry.first == Value("content_metadata"); });
+  reshard(real, {"old"}, options, {store_, device_, tasks_, trace_, progress_});
+  Checkpoint source = Checkpoint::open(store_, "old");
+  ASSERT_EQ(source.common()->item.value->find("content_metadata"), nullptr);
+  const OptimizerView view = as_fully_reshardable(source, tp2(), device_);
+  const Value* content = view.common.find("content_metadata");
+  ASSERT_NE(content, nullptr);
+  const Value* type = content->find("distrib_optim_sharding_type");
+  ASSERT_NE(type, nullptr);
+  EXPECT_EQ(*type, Value("fully_reshardable"));
 }
 
 TEST_F(OptimizerForm, forms_that_cannot_be_written_say_why) {
