@@ -53,16 +53,21 @@ class ReshardVerb final : public Verb {
         .number(ranks_, "--ranks", 1, "cut dimension 0 of every tensor into N parts")
         .texts(splits_, "--split", "REGEX=DIM:N",
                "cut tensors whose key matches along DIM into N parts; the first match decides")
-        .text(layout_, "--for-layout", "LAYOUT",
-              "cut tensors into the chunks that the ranks of this layout ask for, with a file for "
-              "each rank that asks for others")
+        .text(
+            layout_, "--for-layout", "LAYOUT",
+            "cut tensors into the chunks that the ranks of this layout ask for, with one file for "
+            "each group of ranks that ask for the same chunks")
         .text(optimizer_, "--optimizer", "FORM",
               "write the state of Megatron's distributed optimizer in this form: fully_reshardable")
-        .number(writers_, "--writers", 1, "number of writers (default: the ranks, or 1)")
+        .number(
+            writers_, "--writers", 1,
+            "number of writers, each of which writes a file (default: the ranks of --ranks; with "
+            "--for-layout a writer for each group of ranks; with --optimizer as many as IN "
+            "has files; or 1)")
         .text(per_rank_, "--per-rank", "first|drop",
               "if each rank saved its own values: 'first' gives all ranks the first rank's, 'drop' "
-              "leaves out values that differ (default: each rank keeps its own, if --ranks is "
-              "unchanged)")
+              "leaves out values that differ (default: each rank keeps its own, which needs "
+              "as many ranks in --ranks or --for-layout as saved them)")
         .flag(strides_, "--keep-strides",
               "keep the strides that torch 2.15 writes into .metadata; torch before 2.15 can't "
               "read such a checkpoint")
@@ -110,7 +115,8 @@ class ReshardVerb final : public Verb {
     ReshardTold told{.source = source_, .target = target_, .releases = releases};
     told.optimizer = with_optimizer(source, options);
     const auto fitted = for_layout(source, options);
-    const double before = fitted ? amplification(source.catalog(), *fitted) : 0;
+    std::optional<double> before;  // with --optimizer, the source would not be loaded as it is
+    if (fitted && !told.optimizer) before = amplification(source.catalog(), *fitted);
     OtherForms other =
         forms_for(source, options.common ? &*options.common : nullptr, releases, strides_);
     options.files = std::move(other.files);
@@ -137,7 +143,7 @@ class ReshardVerb final : public Verb {
       console.out << words_on_ranks(report) << words_on_rest(report);
     }
     for (const auto& line : report.log) console.err << line << '\n';
-    return ExitCode::kPass;
+    return fitted && fitted->has_unfit() ? ExitCode::kInconclusive : ExitCode::kPass;
   }
 
  private:
@@ -219,10 +225,13 @@ class ReshardVerb final : public Verb {
   }
 
   static std::string words_on(const LayoutFit& fit) {
-    std::string words = fmt::format(
-        "under {}, torch reads {:.2f} times the bytes that its ranks ask for; it was {:.2f} "
-        "times\n",
-        fit.layout, fit.after, fit.before);
+    std::string words =
+        fit.after == 0
+            ? fmt::format("under {}, the ranks ask for no tensor of OUT", fit.layout)
+            : fmt::format("under {}, torch reads {:.2f} times the bytes that its ranks ask for",
+                          fit.layout, fit.after);
+    if (fit.before && *fit.before != 0) words += fmt::format("; it was {:.2f} times", *fit.before);
+    words += "\n";
     for (const std::string& note : fit.notes) words += "note: " + note + "\n";
     return words;
   }

@@ -125,7 +125,7 @@ void print_releases(Checkpoint& checkpoint, const Lines& lines) {
   const ReleasesOf releases = releases_of(checkpoint);
   lines.add("writer", release_text(releases.writers));
   lines.add("readers", release_text(releases.readers));
-  lines.add("", advice_for_older(releases.older));
+  lines.add("", advice_of(releases));
 }
 
 void print_values(const CheckpointSummary& summary, std::size_t most, const Lines& lines) {

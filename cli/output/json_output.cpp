@@ -488,10 +488,11 @@ std::string reshard_json(const ReshardTold& told, const ReshardReport& report) {
                              {"without_state", change->without_state}};
   }
   if (const auto& fit = told.fit) {
-    document["for_layout"] = {{"layout", fit->layout},
-                              {"amplification_before", fit->before},
-                              {"amplification_after", fit->after},
-                              {"notes", fit->notes}};
+    document["for_layout"] = {
+        {"layout", fit->layout},
+        {"amplification_before", fit->before ? Json(*fit->before) : Json(nullptr)},
+        {"amplification_after", fit->after},
+        {"notes", fit->notes}};
   }
   return json_text(document);
 }
@@ -604,6 +605,7 @@ std::string inspect_json(Checkpoint& checkpoint, const KeyFilter& filter,
   json["readable_by"] = to_json(releases.readers);
   json["reshard_for"] = Json::array();
   for (const Release release : releases.older) json["reshard_for"].push_back(to_string(release));
+  json["reshard_optimizer"] = releases.flattened ? Json("fully_reshardable") : Json(nullptr);
   add_modules(checkpoint, common, json);
   if (content.digests || content.stats)
     json["damage"] = to_json(errors_in(digest.checksums().findings()));

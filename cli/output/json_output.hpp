@@ -62,7 +62,7 @@ std::string export_json(const ExportTold& told, const ExportReport& report);
 /// that the ranks ask for, in the checkpoint that was read and in the one that was written.
 struct LayoutFit {
   std::string layout;
-  double before = 0;
+  std::optional<double> before;  ///< nothing if the source was in another form
   double after = 0;
   std::vector<std::string> notes = {};
 };

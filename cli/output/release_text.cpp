@@ -80,7 +80,7 @@ std::vector<ToldReleases> writers_of(Checkpoint& checkpoint, const Forms& forms)
 
 ReleasesOf releases_of(Checkpoint& checkpoint) {
   const Forms forms = forms_of(checkpoint);
-  ReleasesOf found{writers_of(checkpoint, forms), {}, {}};
+  ReleasesOf found{.writers = writers_of(checkpoint, forms)};
   if (checkpoint.metadata().form != StoredForm::kTorchDist) return found;
   const auto add = [&](Package package) {
     const Judged judged = readers(package, forms);
@@ -88,11 +88,17 @@ ReleasesOf releases_of(Checkpoint& checkpoint) {
     if (const auto older = older_reader(judged, forms)) found.older.push_back(*older);
   };
   add(Package::kTorch);
-  if (forms.has(Form::kMegatronMetadata) || forms.has(Form::kMegatronPlans)) {
-    found.readers.front().who += " where megatron-core is installed";
+  Forms classes;
+  for (const Form form : {Form::kMegatronMetadata, Form::kMegatronPlans}) {
+    if (forms.has(form)) classes.add(form);
+  }
+  if (!(classes == Forms{})) {
+    const Releases have = readers(Package::kMegatron, classes).releases;
+    found.readers.front().who += " where " + to_string(Package::kMegatron, have) + " is installed";
     found.readers.front().because.emplace_back("its metadata names classes of megatron-core");
   }
   if (checkpoint.of_megatron()) add(Package::kMegatron);
+  found.flattened = forms.has(Form::kFlattened) || forms.has(Form::kNoLongerFlattened);
   return found;
 }
 
@@ -105,12 +111,20 @@ std::string release_text(const std::vector<ToldReleases>& told) {
   return join(words, "; ");
 }
 
-std::string advice_for_older(const std::vector<Release>& older) {
-  if (older.empty()) return "";
+std::string advice_of(const ReleasesOf& releases) {
+  std::vector<std::string> advice;
+  if (releases.flattened) {
+    advice.push_back("`reprise reshard --optimizer fully_reshardable` writes one that " +
+                     to_string(Package::kMegatron, facts_of(Form::kWholeState).megatron_reads) +
+                     " reads");
+  }
   std::string options;
-  for (const Release release : older) options += " --for " + to_string(release);
-  return "`reprise reshard" + options + "` makes a checkpoint for " +
-         (older.size() == 1 ? "this release" : "these releases");
+  for (const Release release : releases.older) options += " --for " + to_string(release);
+  if (!options.empty()) {
+    advice.push_back("`reprise reshard" + options + "` writes one that " +
+                     (releases.older.size() == 1 ? "this release reads" : "these releases read"));
+  }
+  return join(advice, "; ");
 }
 
 }  // namespace reprise::cli

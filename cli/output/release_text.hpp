@@ -22,16 +22,19 @@ struct ToldReleases {
 };
 
 struct ReleasesOf {
-  std::vector<ToldReleases> writers;  ///< empty if nothing shows who wrote it
-  std::vector<ToldReleases> readers;  ///< empty if it is not a torch_dist checkpoint
-  std::vector<Release> older;         ///< for which `reshard` can write it, older than `readers`
+  std::vector<ToldReleases> writers;       ///< empty if nothing shows who wrote it
+  std::vector<ToldReleases> readers = {};  ///< empty if it is not a torch_dist checkpoint
+  /// Those for which `reshard` can write it, older than `readers`.
+  std::vector<Release> older = {};
+  /// True if `reshard --optimizer` makes its optimizer's state one that newer releases read.
+  bool flattened = false;
 };
 
 ReleasesOf releases_of(Checkpoint& checkpoint);
 
 /// Returns one line, such as "torch >= 2.15 (its tensor properties have strides)".
 std::string release_text(const std::vector<ToldReleases>& told);
-/// Returns what makes a checkpoint for older releases; empty if nothing does.
-std::string advice_for_older(const std::vector<Release>& older);
+/// Returns what makes a checkpoint for other releases; empty if nothing does.
+std::string advice_of(const ReleasesOf& releases);
 
 }  // namespace reprise::cli

@@ -8,14 +8,10 @@
 #include "core/checkpoint/beside_payload.hpp"
 #include "core/format/backend_info.hpp"
 #include "core/format/common_state.hpp"
+#include "core/megatron/expert_key.hpp"
 
 namespace reprise {
 namespace {
-
-bool is_of_optimizer(std::string_view key) {
-  return key.starts_with("optimizer.") || key.starts_with("chained_") ||
-         key.find(".optimizer.") != std::string_view::npos;
-}
 
 bool is(const Value* value, std::string_view text) {
   const auto* found = value == nullptr ? nullptr : value->as<std::string>();
@@ -89,7 +85,9 @@ void each_optimizer(const Value& optimizer, const See& see) {
   }
 }
 
-void add_sharding_type(const Value* type, Forms& forms) {
+/// `flattened` says whether there are flattened tensors.
+void add_sharding_type(const Value* type, bool flattened, Forms& forms) {
+  if (is(type, "fully_sharded_model_space") && !flattened) forms.add(Form::kNoLongerFlattened);
   if (is(type, "fully_sharded_bucket_space")) forms.add(Form::kBucketSpace);
   if (is(type, "fully_reshardable")) forms.add(Form::kWholeState);
   if (is(type, "dp_reshardable")) forms.add(Form::kBucketState);
@@ -102,11 +100,12 @@ void add_common(const Value& common, const Catalog& catalog, Forms& forms) {
   const auto of_optimizer = [](const StoredTensor& tensor) { return is_of_optimizer(tensor.key); };
   if (std::ranges::none_of(catalog.tensors, of_optimizer)) return;
   const Value* optimizer = common.find("optimizer");
-  if (content != nullptr) add_sharding_type(content->find("distrib_optim_sharding_type"), forms);
+  const bool flattened = forms.has(Form::kFlattened);
+  const auto add = [&](const Value* type) { add_sharding_type(type, flattened, forms); };
+  if (content != nullptr) add(content->find("distrib_optim_sharding_type"));
   if (optimizer == nullptr) return;
-  each_optimizer(*optimizer, [&forms](const Value& part) {
-    add_sharding_type(part.find("param_state_sharding_type"), forms);
-  });
+  each_optimizer(*optimizer,
+                 [&add](const Value& part) { add(part.find("param_state_sharding_type")); });
   const bool avoids = content != nullptr && is_true(content->find("chained_optim_avoid_prefix"));
   const bool prefixed = std::ranges::any_of(catalog.tensors, [](const StoredTensor& tensor) {
     return tensor.key.starts_with("chained_") || tensor.key.find(".chained_") != std::string::npos;
@@ -116,7 +115,7 @@ void add_common(const Value& common, const Catalog& catalog, Forms& forms) {
 
 void add_backend(const Checkpoint& checkpoint, Forms& forms) {
   const auto bytes = checkpoint.small_file(kBackendFile);
-  if (!bytes) return;
+  if (!bytes) return forms.add(Form::kNoBackend);
   const BackendInfo info = read_backend_info(*bytes);
   forms.add(info.names_common ? Form::kBackendOfBoth : Form::kBackendOfShards);
   if (!info.unknown_keys.empty()) forms.add(Form::kBackendUnknown);
@@ -129,9 +128,7 @@ void add_megatron(Checkpoint& checkpoint, const Value* instead, Forms& forms) {
     } catch (const Error&) {  // `verify` says what is wrong with it
     }
   };
-  if_readable([&] {
-    if (checkpoint.has_backend_file()) add_backend(checkpoint, forms);
-  });
+  if_readable([&] { add_backend(checkpoint, forms); });
   if_readable([&] {
     if (has_manifest(checkpoint)) forms.add(Form::kManifest);
   });

@@ -117,6 +117,10 @@ constexpr std::array<FormFacts, kForms> kFacts = {{
     {Form::kSafetensorsItems, "its items are safetensors", kAny, kNone, kAny, kNone,
      Remedy::kAlways},
     {Form::kCommonUnread, "its common state can't be read", kAny, kAny, kAny, kNone, Remedy::kNone},
+    {Form::kNoBackend, "it has no metadata.json", kAny, kAny, kNone, kNone, Remedy::kForOnly},
+    {Form::kNoLongerFlattened,
+     "its optimizer state has the form fully_sharded_model_space, but no flattened ranges", kAny,
+     kAny, kNone, kNone, Remedy::kNone},
 }};
 
 constexpr bool in_order() {
@@ -167,15 +171,19 @@ Judged judge(Package package, const Forms& forms, const SpanOf& span_of) {
     if (!forms.has(facts.form)) continue;
     judged.releases = both(judged.releases, span_of(facts));
   }
-  // Only the forms that set the bounds are reasons. Where no release is left, all that exclude one.
+  // Only the forms that set the bounds are reasons. Where no release is left, those that allow
+  // none, or else those that contradict each other.
   const Releases whole{covered(package).first, kLater};
+  const bool none_alone = std::ranges::any_of(kFacts, [&](const FormFacts& facts) {
+    return forms.has(facts.form) && both(whole, span_of(facts)).none();
+  });
   for (const FormFacts& facts : kFacts) {
     if (!forms.has(facts.form)) continue;
     const Releases span = both(whole, span_of(facts));
     if (span == whole) continue;
     const bool bounds = (span.first == judged.releases.first && span.first != whole.first) ||
                         (span.last == judged.releases.last && span.last != whole.last);
-    if (bounds || judged.releases.none()) judged.because.push_back(facts.form);
+    if (none_alone ? span.none() : bounds) judged.because.push_back(facts.form);
   }
   return judged;
 }

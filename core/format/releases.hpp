@@ -96,8 +96,10 @@ enum class Form : std::uint8_t {
   kInferenceScope,
   kSafetensorsItems,
   kCommonUnread,
+  kNoBackend,
+  kNoLongerFlattened,
 };
-inline constexpr std::size_t kForms = static_cast<std::size_t>(Form::kCommonUnread) + 1;
+inline constexpr std::size_t kForms = static_cast<std::size_t>(Form::kNoLongerFlattened) + 1;
 
 class Forms {
  public:

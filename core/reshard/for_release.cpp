@@ -70,6 +70,10 @@ class ForMegatron {
       add(std::string(kBackendFile), write_backend_info(),
           "metadata.json has the four keys that Megatron-Core reads up to 0.18");
     }
+    if (forms.has(Form::kNoBackend)) {
+      add(std::string(kBackendFile), write_backend_info(),
+          "metadata.json, without which Megatron-Core reads no checkpoint, was written");
+    }
   }
 
  private:
@@ -112,11 +116,26 @@ class ForMegatron {
 OtherForms forms_for(Checkpoint& source, const Value* common, std::span<const Release> releases,
                      bool strides) {
   OtherForms made;
+  Forms forms = forms_of(source, common);
+  const bool flattened = forms.has(Form::kFlattened) || forms.has(Form::kNoLongerFlattened);
+  if (common != nullptr) {
+    forms.remove(Form::kFlattened);  // they became whole tensors, and the common state says so
+  } else if (flattened) {
+    made.changes.emplace_back(
+        "no megatron-core loads the optimizer's state in OUT: it is no longer stored as flattened "
+        "ranges, but its form is still fully_sharded_model_space; --optimizer fully_reshardable "
+        "makes it one that megatron-core >= 0.15 loads");
+  }
   if (releases.empty()) return made;
-  const Forms forms = forms_of(source, common);
   Forms kept = kept_by_reshard(forms);
   if (strides && forms.has(Form::kStrides)) kept.add(Form::kStrides);
   for (const Release release : releases) {
+    if (kept.has(Form::kStrides) && release.package == Package::kTorch &&
+        !facts_of(Form::kStrides).torch_reads.contain(release.version)) {
+      throw Error(Code::kUsage, to_string(release) +
+                                    " can't read strides in .metadata, and --keep-strides keeps "
+                                    "them; leave that option out");
+    }
     refuse_flattened(source, forms, release);
     require_read(source, kept, release);
     if (release.package == Package::kMegatron) {
@@ -128,7 +147,7 @@ OtherForms forms_for(Checkpoint& source, const Value* common, std::span<const Re
     }
   }
   if (forms.has(Form::kStrides) && !strides) {
-    made.changes.emplace_back("the properties of tensors have no strides");
+    made.changes.emplace_back("strides were left out of .metadata");
   }
   return made;
 }

@@ -230,7 +230,7 @@ void take_group_objects(Checkpoint& checkpoint, OptimizerView& view) {
 void take_buckets(Checkpoint& checkpoint, const SavingLayout& layout, Device& device,
                   OptimizerView& view) {
   const LayoutBoxes boxes(checkpoint.catalog(), layout.parts,
-                          {.megatron = true, .tp = layout.parts.tp});
+                          {.megatron = true, .tp = layout.parts.tp, .pp = layout.parts.pp});
   const auto parameters =
       map_buckets(checkpoint, boxes, layout.parts, layout.virtual_stages, device);
   std::set<std::uint32_t> with_state;

@@ -226,7 +226,7 @@ ChosenValues choose_values(Checkpoint& checkpoint, const RankChoice& choice, Dev
   const auto per_rank = seams.per_rank(choice, static_cast<std::int64_t>(metadata.ranks.size()));
   if (per_rank == PerRank::kKeep) return {metadata};
   const std::string_view elsewise = choice.one_metadata
-                                        ? "this release reads values of all ranks only, so "
+                                        ? "torch before 2.9 reads one .metadata for all ranks, so "
                                         : "keep the number of ranks, or ";
   return RankChooser(checkpoint, per_rank, device, elsewise).choose();
 }

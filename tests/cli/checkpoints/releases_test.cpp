@@ -84,7 +84,7 @@ TEST_F(ReleasesVerbs, real_checkpoints_show_their_writers_and_readers) {
       {kReleases + "mcore-0.12/optimizer", "torch 2.7 to 2.8, megatron-core 0.11 to 0.15",
        "torch >= 2.4 where megatron-core is installed, megatron-core 0.8 to 0.15", "[]"},
       {kReleases + "mcore-0.15/optimizer", "torch 2.9 to 2.14, megatron-core 0.15",
-       "torch >= 2.4 where megatron-core is installed, megatron-core >= 0.15", "[]"},
+       "torch >= 2.4 where megatron-core >= 0.15 is installed, megatron-core >= 0.15", "[]"},
       {kReleases + "mcore-0.18/object", "torch 2.9 to 2.14, megatron-core 0.16 to 0.18",
        "torch >= 2.4, megatron-core >= 0.8", "[]"},
       {kReleases + "mcore-0.19/optimizer", "torch >= 2.15, megatron-core >= 0.19",
@@ -144,6 +144,39 @@ TEST_F(ReleasesVerbs, unknown_keys_of_metadata_json_are_left_out) {
             text_of(kReleases + "mcore-0.18/object/metadata.json"));
 }
 
+TEST_F(ReleasesVerbs, no_megatron_reads_what_has_no_metadata_json) {
+  const std::string from = directory_.path() + "/in";
+  fs::copy(kReleases + "mcore-0.19/object", from, fs::copy_options::recursive);
+  fs::remove(from + "/metadata.json");
+  const Json found = inspected(from);
+  EXPECT_EQ(who(found["readable_by"]), "torch >= 2.15, no release of megatron-core");
+  EXPECT_EQ(found["readable_by"][1]["because"].dump(), R"(["it has no metadata.json"])");
+  for (const std::string release : {"mcore-0.18", "mcore-0.19"}) {
+    const auto result = reshard(from, {"--for", release});
+    EXPECT_EQ(result.exit_code, 0) << result.all();
+    EXPECT_TRUE(fs::exists(out_ + "/metadata.json")) << release;
+  }
+}
+
+TEST_F(ReleasesVerbs, flattened_ranges_need_another_form_of_the_optimizer) {
+  const std::string from = kData + "/optimizer_forms_0.16.1/fully_sharded_model_space";
+  const Json found = inspected(from);
+  EXPECT_EQ(found["reshard_optimizer"], "fully_reshardable");
+  const std::string advice = "--optimizer fully_reshardable";
+  EXPECT_THAT(run_program({"inspect", from}).out, HasSubstr(advice));
+  for (const std::vector<std::string>& options :
+       {std::vector<std::string>{}, {"--for", "torch-2.14"}}) {
+    const auto result = reshard(from, options);
+    EXPECT_EQ(result.exit_code, 0) << result.all();
+    EXPECT_THAT(result.out, HasSubstr(advice));
+    EXPECT_THAT(who(inspected(out_)["readable_by"]), HasSubstr("no release of megatron-core"));
+  }
+  const auto both = reshard(from, {"--optimizer", "fully_reshardable", "--for", "mcore-0.18"});
+  EXPECT_EQ(both.exit_code, 0) << both.all();
+  EXPECT_THAT(who(inspected(out_)["readable_by"]), HasSubstr("megatron-core >= 0.15"));
+  EXPECT_EQ(inspected(out_)["reshard_optimizer"], Json(nullptr));
+}
+
 TEST_F(ReleasesVerbs, metadata_of_each_rank_becomes_one) {
   const std::string from = kReleases + "torch-2.11/ranks";
   EXPECT_EQ(reshard(from, {"--for", "torch-2.8"}).exit_code, 0);
@@ -192,7 +225,7 @@ TEST_F(ReleasesVerbs, usage_names_the_releases) {
     expect_refused(from, {"--for", name}, "torch-2.4 to torch-2.15 and mcore-0.8 to mcore-0.19");
   }
   expect_refused(from, {"--for", "torch-2.14", "--keep-strides"},
-                 "its tensor properties have strides, which torch >= 2.15 reads");
+                 "torch-2.14 can't read strides in .metadata, and --keep-strides keeps them");
   EXPECT_EQ(reshard(from, {"--for", "torch-2.15", "--keep-strides"}).exit_code, 0);
 }
 

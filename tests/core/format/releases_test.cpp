@@ -58,6 +58,8 @@ TEST(Releases, what_reads_all_of_the_forms) {
       {{Form::kFlattened, Form::kMegatronMetadata}, "torch", "megatron-core 0.15"},
       {{Form::kFlattened, Form::kWholeState}, "torch", "megatron-core 0.15"},
       {{Form::kBucketSpace, Form::kCommonInObject}, "torch", "no release of megatron-core"},
+      {{Form::kNoBackend}, "torch", "no release of megatron-core"},
+      {{Form::kNoLongerFlattened}, "torch", "no release of megatron-core"},
       {{Form::kSafetensorsItems}, "no release of torch", "no release of megatron-core"},
   };
   for (const Row& row : rows) {
@@ -73,6 +75,14 @@ TEST(Releases, only_what_excludes_others_is_a_reason) {
   EXPECT_THAT(readers(Package::kTorch, {Form::kVersion}).because, IsEmpty());
   EXPECT_THAT(readers(Package::kMegatron, {Form::kBucketSpace, Form::kCommonInObject}).because,
               ElementsAre(Form::kCommonInObject, Form::kBucketSpace));
+  EXPECT_THAT(
+      readers(Package::kMegatron, {Form::kBucketSpace, Form::kCommonInObject, Form::kRerunStates})
+          .because,
+      ElementsAre(Form::kCommonInObject, Form::kBucketSpace))
+      << "the two contradict each other";
+  EXPECT_THAT(readers(Package::kMegatron, {Form::kCommonInObject, Form::kNoBackend}).because,
+              ElementsAre(Form::kNoBackend))
+      << "no release reads it";
 }
 
 TEST(Releases, older_ones_that_reshard_can_write_for) {
