@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <utility>
 
 #include "cli/arguments/checkpoint_argument.hpp"
 #include "cli/arguments/size_argument.hpp"
@@ -13,6 +15,8 @@
 #include "cli/plan/plan_subject.hpp"
 #include "core/base/print.hpp"
 #include "core/checkpoint/checkpoint.hpp"
+#include "core/ports/no_progress.hpp"
+#include "core/verify/verify.hpp"
 #include "driver/language/model_file.hpp"
 
 namespace reprise::cli {
@@ -73,9 +77,10 @@ class PlanVerb final : public Verb {
         .number(ranks_, "--ranks", 1, "number of ranks of that load, without --layout")
         .flag(memory_, "--memory", "print the peak memory of each rank (--ckpt, --layout)")
         .flag(files_, "--files", "print the files that each rank reads (--ckpt, --layout)")
-        .number(rank_, "--rank", 0, "only this rank (--memory, --files)")
+        .number(rank_, "--rank", 0, "only this rank (--memory, --files, --per-rank)")
         .text(host_memory_, "--host-memory", "SIZE",
-              "with --memory: say how many ranks fit into so much memory, such as 512GiB")
+              "with --memory: say how many ranks fit into so much memory, such as 512GiB "
+              "or 1.5TB")
         .flag(per_rank_, "--per-rank", "print the bytes of each rank")
         .flag(json_, "--json", "print one JSON document");
   }
@@ -86,6 +91,11 @@ class PlanVerb final : public Verb {
       plan_checkpoint();
     } else {
       plan_model();
+    }
+    for (const auto& [what, outcome] : rows_) {
+      if (rank_ < std::ssize(outcome.bytes)) continue;
+      throw Error(Code::kUsage, "there is no rank " + std::to_string(rank_) + ": the " + what +
+                                    " has " + counted(outcome.bytes.size(), "rank"));
     }
     print(console);
     return load_ && load_->left_out() ? ExitCode::kInconclusive : ExitCode::kPass;
@@ -106,8 +116,11 @@ class PlanVerb final : public Verb {
       throw Error(Code::kUsage,
                   "--to belongs to --model; with --ckpt, --layout is the one that loads");
     }
-    if (!checkpoint_.empty() && layout_.empty() == (ranks_ == 0)) {
+    if (!checkpoint_.empty() && layout_.empty() && ranks_ == 0) {
       throw Error(Code::kUsage, "--ckpt needs either --layout, or --ranks, which cuts dimension 0");
+    }
+    if (!checkpoint_.empty() && !layout_.empty() && ranks_ != 0) {
+      throw Error(Code::kUsage, "give --layout or --ranks, not both");
     }
     if (!model_.empty() && ranks_ != 0) {
       throw Error(Code::kUsage,
@@ -116,8 +129,8 @@ class PlanVerb final : public Verb {
     if ((memory_ || files_) && (checkpoint_.empty() || layout_.empty())) {
       throw Error(Code::kUsage, "--memory and --files need --ckpt and --layout");
     }
-    if (rank_ >= 0 && !memory_ && !files_) {
-      throw Error(Code::kUsage, "--rank belongs to --memory and --files");
+    if (rank_ >= 0 && !memory_ && !files_ && !per_rank_) {
+      throw Error(Code::kUsage, "--rank belongs to --memory, --files and --per-rank");
     }
     if (!host_memory_.empty() && !memory_) {
       throw Error(Code::kUsage, "--host-memory belongs to --memory");
@@ -160,6 +173,7 @@ class PlanVerb final : public Verb {
     }
     stored_ = stored_path(checkpoint_);
     stored_checkpoint_.emplace(Checkpoint::open(*stored_.store, stored_.path));
+    note_damage();
     if (!layout_.empty()) return plan_layout();
     const Checkpoint& checkpoint = *stored_checkpoint_;
     const std::uint64_t tensors = checkpoint.catalog().tensors.size();
@@ -171,6 +185,17 @@ class PlanVerb final : public Verb {
     }
     const auto states = states_of(checkpoint.catalog(), static_cast<std::int32_t>(ranks_));
     rows_.push_back({"load", plan_load(states, checkpoint.catalog())});
+  }
+
+  /// Notes what a load would stumble over, as far as names and sizes of files show it.
+  void note_damage() {
+    NoProgress none;
+    const auto report = verify(*stored_.store, stored_.path, PayloadCheck::kSkip, none);
+    for (const Finding& finding : report.findings) {
+      if (finding.severity != Severity::kError) continue;
+      notes_.push_back("the checkpoint is not whole: " + finding.message +
+                       (finding.file.empty() ? "" : " [file " + finding.file + "]"));
+    }
   }
 
   void plan_model() {
@@ -213,6 +238,7 @@ class PlanVerb final : public Verb {
     for (const auto& [what, outcome] : rows_) {
       Table table({{what + ": rank"}, {"bytes", Align::kRight}});
       for (std::size_t r = 0; r < outcome.bytes.size(); ++r) {
+        if (rank_ >= 0 && std::cmp_not_equal(r, rank_)) continue;
         table.add({std::to_string(r), with_commas(outcome.bytes[r])});
       }
       console.out << '\n';

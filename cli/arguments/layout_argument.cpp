@@ -28,7 +28,10 @@ std::optional<std::int32_t> size_in(const Value& common, std::string_view argume
 
 SavedBy saved_by(Checkpoint& checkpoint, const Value* common) {
   SavedBy found{.megatron = checkpoint.of_megatron()};
-  if (common != nullptr) found.tp = size_in(*common, "tensor_model_parallel_size").value_or(1);
+  if (common != nullptr) {
+    found.tp = size_in(*common, "tensor_model_parallel_size").value_or(1);
+    found.pp = size_in(*common, "pipeline_model_parallel_size").value_or(1);
+  }
   return found;
 }
 
@@ -126,6 +129,7 @@ LayoutParts parts_of(const sim::Layout& layout) {
           .etp = layout.expert_tp(),
           .shards = layout.dp / layout.dp_replicate * layout.cp,
           .expert_shards = layout.expert_dp() / copies,
+          .layer_parts = layout.stage_layers.empty() ? layout.pp * layout.vpp : 0,
           .stage_of = [layout](std::int64_t layer, std::int64_t layers) {
             return sim::stage_of(layer, layers, layout);
           }};

@@ -68,6 +68,12 @@ constexpr std::array<std::string_view, 3> kEmbeddings = {"embedding", "embed_tok
                                                          "tok_embeddings"};
 constexpr std::array<std::string_view, 5> kOutputs = {"output_layer", "final_layernorm",
                                                       "final_norm", "lm_head", "mtp"};
+/// Modules of torchtitan and transformers with such names are the output, if nothing but the model
+/// and what its wrappers and its optimizer add stands before them.
+constexpr std::array<std::string_view, 2> kTopOutputs = {"output", "norm"};
+constexpr std::array<std::string_view, 10> kModels = {
+    "model", "module", "_orig_mod", "optimizer",  "optim",
+    "state", "app",    "exp_avg",   "exp_avg_sq", "step"};
 
 bool has(const Parts& parts, std::string_view name) {
   return std::ranges::find(parts, name) != parts.end();
@@ -76,6 +82,15 @@ bool has(const Parts& parts, std::string_view name) {
 template <std::size_t n>
 bool has_one_of(const Parts& parts, const std::array<std::string_view, n>& names) {
   return std::ranges::any_of(names, [&](std::string_view name) { return has(parts, name); });
+}
+
+/// True if the module that has the key's last part as its own is the output at the model's top.
+bool is_top_output(const Parts& parts) {
+  const auto top = std::ranges::find_if(parts, [](std::string_view part) {
+    return std::ranges::find(kModels, part) == kModels.end();
+  });
+  return top != parts.end() && top + 1 != parts.end() &&
+         std::ranges::find(kTopOutputs, *top) != kTopOutputs.end();
 }
 
 /// Returns how the layer of this name cuts its weight, or its bias if `parts` say that it is one.
@@ -110,7 +125,9 @@ ParallelKey parse_parallel_key(std::string_view key) {
   parsed.maybe_gated =
       has(parts, "linear_fc1") && !parts.back().ends_with("_w") && !parts.back().ends_with("_v");
   take_layer(parts, parsed);
-  if (has_one_of(parts, kOutputs)) {
+  const bool top_output = is_top_output(parts);
+  if (top_output && parsed.cut == Cut::kUnknown) parsed.cut = Cut::kRows;
+  if (top_output || has_one_of(parts, kOutputs)) {
     parsed.stage = Stage::kLast;
   } else if (parsed.stage != Stage::kLayer && has_one_of(parts, kEmbeddings)) {
     parsed.stage = Stage::kFirst;

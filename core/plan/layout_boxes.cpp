@@ -102,7 +102,8 @@ LayoutBoxes::TensorCut LayoutBoxes::cut_of(const StoredTensor& tensor) const {
   std::int64_t group = 0;
   if (is_bucket(tensor, group)) {
     cut.group = group;
-    cut.unfit = groups_ != std::int64_t{parts_.tp} * parts_.pp;
+    cut.unfit = parts_.tp != saved_by_.tp || parts_.pp != saved_by_.pp ||
+                groups_ != std::int64_t{parts_.tp} * parts_.pp;
     return cut;
   }
   ParallelKey& key = cut.key;
@@ -169,12 +170,17 @@ bool LayoutBoxes::is_gated(const StoredTensor& tensor, std::size_t dim) const {
 
 void LayoutBoxes::check(const StoredTensor& tensor, const TensorCut& cut) const {
   if (!saved_by_.megatron) return;
-  const auto refuse = [&](const std::string& what, std::int64_t parts) {
-    throw Error(Code::kLayoutMismatch,
-                "the layout does not fit the checkpoint: " + what + " over " +
-                    std::to_string(parts) + " ranks",
-                {.key = tensor.key});
+  const auto refuse = [&](const std::string& what, std::int64_t parts,
+                          const std::string& of = " ranks") {
+    throw Error(
+        Code::kLayoutMismatch,
+        "the layout does not fit the checkpoint: " + what + " over " + std::to_string(parts) + of,
+        {.key = tensor.key});
   };
+  if (cut.key.stage == Stage::kLayer && parts_.layer_parts != 0 &&
+      cut.layers % parts_.layer_parts != 0) {
+    refuse(std::to_string(cut.layers) + " layers", parts_.layer_parts, " stages");
+  }
   if (cut.key.expert && cut.experts % parts_.ep != 0) {
     refuse(std::to_string(cut.experts) + " experts", parts_.ep);
   }

@@ -27,6 +27,9 @@ struct LayoutParts {
   std::int32_t etp = 1;            ///< tensor parallelism of experts
   std::int32_t shards = 1;         ///< ranks that share one copy, as FSDP has it
   std::int32_t expert_shards = 1;  ///< the same of experts
+  /// Number of parts, of equal size, into which the layers must divide: the stages, and the virtual
+  /// ones; 0 if stages have any number of layers.
+  std::int32_t layer_parts = 0;
   /// Returns the stage of a layer among `layers` layers.
   std::function<std::int32_t(std::int64_t layer, std::int64_t layers)> stage_of;
 };
@@ -48,14 +51,16 @@ struct SavedBy {
   /// True for Megatron-Core, whose ranks ask for whole layers and experts, one by one, and of whose
   /// weights replicas have copies. Otherwise dimension 0 is cut over the shards, as FSDP2 does.
   bool megatron = false;
-  std::int32_t tp =
-      1;  ///< tensor parallelism of the job that saved; its chunks may show what it cut
+  /// Tensor parallelism of the job that saved, which its chunks may show, and its stages. Buckets
+  /// fit no other layout.
+  std::int32_t tp = 1;
+  std::int32_t pp = 1;
 };
 
 class LayoutBoxes {
  public:
   /// The catalog must outlive the object. Throws LAYOUT_MISMATCH if a tensor can't be cut so: the
-  /// rows or columns of a layer, or a mixture's experts, do not divide. Throws LIMIT for a tensor
+  /// rows or columns of a layer, the layers, or a mixture's experts, do not divide. Throws LIMIT for a tensor
   /// of more layers or experts than any model has.
   LayoutBoxes(const Catalog& catalog, LayoutParts parts, const SavedBy& saved_by);
 

@@ -312,10 +312,11 @@ TEST_F(ExportVerb, keeps_what_is_there_and_leaves_nothing_when_a_signal_ends_it)
 }
 
 TEST_F(ExportVerb, a_size_that_is_none_is_refused) {
-  for (const auto* size : {"5 GB", "0", "-1", "GB", "1.5GB", "99999999999TB"}) {
+  for (const auto* size :
+       {"5 GB", "0", "-1", "GB", "1.5.5GB", "0.5", "nan", "inf", "99999999999TB"}) {
     const auto result = run({"--max-shard", size});
     EXPECT_EQ(result.exit_code, 2) << size;
-    EXPECT_THAT(result.err, HasSubstr("is no size such as 5GB")) << size;
+    EXPECT_THAT(result.err, HasSubstr("is not a size, such as 5GB")) << size;
   }
   EXPECT_EQ(run({"--max-shard", "1KiB"}).exit_code, 0);
   EXPECT_TRUE(fs::exists(out_ + "/model.safetensors.index.json"));

@@ -96,6 +96,47 @@ TEST(PlanLayout, buckets_under_another_layout_are_inconclusive) {
   EXPECT_THAT(result.out, HasSubstr("can be loaded only with the tp and pp of the job that saved"));
 }
 
+TEST(PlanLayout, buckets_do_not_fit_as_many_ranks_of_another_kind) {
+  contracts::TemporaryDirectory directory;
+  const std::string saved = data("optimizer_forms_0.16.1/dp_reshardable");
+  const auto result = run_program({"plan", "--ckpt", saved, "--layout", "tp=1,pp=2"});
+  EXPECT_EQ(result.exit_code, 3) << result.all();
+  const auto written =
+      run_program({"reshard", saved, directory.path() + "/out", "--for-layout", "tp=1,pp=2"});
+  EXPECT_EQ(written.exit_code, 3) << written.all();
+  EXPECT_THAT(written.out, HasSubstr("can be loaded only with the tp and pp"));
+  EXPECT_EQ(run_program({"plan", "--ckpt", saved, "--layout", "tp=2,dp=4"}).exit_code, 0);
+}
+
+TEST(PlanLayout, damage_is_noted) {
+  contracts::TemporaryDirectory directory;
+  const std::string ckpt = directory.path() + "/ckpt";
+  std::filesystem::copy(data(kSaved), ckpt, std::filesystem::copy_options::recursive);
+  EXPECT_EQ(plan(ckpt, "tp=2")["notes"], Json::array());
+  std::filesystem::remove(ckpt + "/__1_0.distcp");
+  const auto result = run_program({"plan", "--ckpt", ckpt, "--layout", "tp=2"});
+  EXPECT_THAT(result.out, HasSubstr("note: the checkpoint is not whole"));
+  EXPECT_THAT(result.out, HasSubstr("__1_0.distcp"));
+}
+
+TEST(PlanLayout, one_rank_and_sizes_as_people_write_them) {
+  const auto one =
+      run_program({"plan", "--ckpt", data(kSaved), "--ranks", "3", "--per-rank", "--rank", "2"});
+  EXPECT_EQ(one.exit_code, 0) << one.all();
+  EXPECT_THAT(one.out, testing::ContainsRegex("\n2 "));
+  EXPECT_THAT(one.out, Not(testing::ContainsRegex("\n1 ")));
+  EXPECT_EQ(
+      run_program({"plan", "--ckpt", data(kSaved), "--ranks", "3", "--per-rank", "--rank", "3"})
+          .exit_code,
+      2);
+  const auto memory = [](const std::string& size) {
+    return plan(data(kSaved), "tp=2", {"--memory", "--host-memory", size})["host_memory"];
+  };
+  EXPECT_EQ(memory("1.5TB"), 1500000000000U);
+  EXPECT_EQ(memory("512G"), 512000000000U);
+  EXPECT_EQ(memory("0.5GiB"), 536870912U);
+}
+
 TEST(PlanLayout, mistakes_are_refused_with_what_to_do) {
   struct Row {
     std::vector<std::string> words;
@@ -103,13 +144,14 @@ TEST(PlanLayout, mistakes_are_refused_with_what_to_do) {
   };
   const std::string ckpt = data(kSaved);
   for (const auto& row : std::vector<Row>{
-           {{"--ckpt", ckpt, "--layout", "tp=2", "--ranks", "2"}, "either --layout, or --ranks"},
+           {{"--ckpt", ckpt, "--layout", "tp=2", "--ranks", "2"}, "--layout or --ranks, not both"},
            {{"--ckpt", ckpt}, "either --layout, or --ranks"},
            {{"--ckpt", ckpt, "--layout", "tp=2", "--to", "tp=4"}, "--to belongs to --model"},
            {{"--ckpt", ckpt, "--ranks", "2", "--memory"}, "need --ckpt and --layout"},
            {{"--ckpt", ckpt, "--layout", "tp=2", "--rank", "0"}, "belongs to --memory"},
            {{"--ckpt", ckpt, "--layout", "tp=2", "--host-memory", "1GB"}, "belongs to --memory"},
-           {{"--ckpt", ckpt, "--layout", "tp=2", "--memory", "--host-memory", "much"}, "no size"},
+           {{"--ckpt", ckpt, "--layout", "tp=2", "--memory", "--host-memory", "much"},
+            "is not a size"},
            {{"--ckpt", ckpt, "--layout", "tp=5"}, "over 5 ranks"},
            {{"--ckpt", ckpt, "--layout", "tpp=2"}, "tp"},
            {{"--ckpt", data("mcore_0.16.1_mimo_prefixed"), "--layout", "tp=2"}, "several modules"},
@@ -168,6 +210,7 @@ TEST(ReshardOptimizer, goes_with_another_layout) {
                                    "--optimizer", "fully_reshardable", "--for-layout", "tp=4"});
   ASSERT_EQ(result.exit_code, 0) << result.all();
   EXPECT_THAT(result.out, HasSubstr("was fully_sharded_model_space and is fully_reshardable"));
+  EXPECT_THAT(result.out, Not(HasSubstr("it was 1.00 times"))) << "of another form";
   EXPECT_EQ(plan(out, "tp=4")["amplification"], 1.0);
   const auto tensors =
       run_program({"diff", forms + "/fully_reshardable", out, "--keys", "layers|embedding"});

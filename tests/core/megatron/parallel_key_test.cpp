@@ -44,6 +44,14 @@ TEST(ParallelKey, names_say_the_stage_and_what_is_cut) {
       {"layers.4.attention.wo.weight", Stage::kLayer, Cut::kColumns, 0},
       {"optimizer.state.layers.4.feed_forward.w1.weight.exp_avg", Stage::kLayer, Cut::kRows, 0},
       {"decoder.layers.adapter.up.weight", Stage::kLayer, Cut::kUnknown, 1},
+      {"output.weight", Stage::kLast, Cut::kRows, 0},
+      {"norm.weight", Stage::kLast, Cut::kWhole, 0},
+      {"model.norm.weight", Stage::kLast, Cut::kWhole, 0},
+      {"lm_head.weight", Stage::kLast, Cut::kRows, 0},
+      {"app.optimizer.state.model.norm.weight.exp_avg", Stage::kLast, Cut::kWhole, 0},
+      {"optimizer.state.output.weight.exp_avg", Stage::kLast, Cut::kRows, 0},
+      {"encoder.output.dense.weight", Stage::kEvery, Cut::kUnknown, 0},
+      {"layers.0.output.weight", Stage::kLayer, Cut::kUnknown, 0},
       {"model.fc.weight", Stage::kEvery, Cut::kUnknown, 0},
   };
   for (const Row& row : rows) {

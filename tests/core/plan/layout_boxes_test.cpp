@@ -122,11 +122,14 @@ TEST(LayoutBoxes, buckets_fit_the_layout_that_saved_alone) {
   const Catalog catalog = catalog_of({stored(bucket, {1608})});
   LayoutParts same = parts(2, 1);
   same.shards = 2;
-  const LayoutBoxes boxes(catalog, same, kMegatron);
+  const SavedBy saved{.megatron = true, .tp = 2};
+  const LayoutBoxes boxes(catalog, same, saved);
   EXPECT_THAT(boxes.of(0, {.tp = 0}), IsEmpty());
   EXPECT_THAT(boxes.of(0, {.tp = 1, .shard = 1}), ElementsAre(box({832}, {776})));
   EXPECT_THAT(boxes.unfit(), IsEmpty());
-  EXPECT_THAT(LayoutBoxes(catalog, parts(4, 1), kMegatron).unfit(), ElementsAre(bucket));
+  EXPECT_THAT(LayoutBoxes(catalog, parts(4, 1), saved).unfit(), ElementsAre(bucket));
+  EXPECT_THAT(LayoutBoxes(catalog, parts(1, 2), saved).unfit(), ElementsAre(bucket))
+      << "as many ranks, but the buckets are of others";
 }
 
 TEST(LayoutBoxes, rows_that_do_not_divide_are_refused) {
@@ -136,6 +139,21 @@ TEST(LayoutBoxes, rows_that_do_not_divide_are_refused) {
   ASSERT_TRUE(error);
   EXPECT_EQ(error->code(), Code::kLayoutMismatch);
   EXPECT_THAT(error->what(), testing::HasSubstr("6 columns over 4 ranks"));
+}
+
+TEST(LayoutBoxes, layers_that_do_not_divide_are_refused) {
+  LayoutParts three = parts(1, 3);
+  three.layer_parts = 3;
+  for (const Catalog& catalog :
+       {catalog_of({stored("decoder.layers.mlp.router.weight", {4, 8, 8})}),
+        catalog_of({stored("decoder.layers.3.mlp.router.weight", {8, 8})})}) {
+    const auto error =
+        contracts::error_of([&] { LayoutBoxes(catalog, three, kMegatron).of(0, {}); });
+    ASSERT_TRUE(error);
+    EXPECT_EQ(error->code(), Code::kLayoutMismatch);
+    EXPECT_THAT(error->what(), testing::HasSubstr("4 layers over 3 stages"));
+    EXPECT_FALSE(contracts::error_of([&] { LayoutBoxes(catalog, three, {}).of(0, {}); }));
+  }
 }
 
 TEST(LayoutBoxes, a_claim_of_endless_layers_is_refused) {
