@@ -117,7 +117,7 @@ constexpr std::array<FormFacts, kForms> kFacts = {{
     {Form::kSafetensorsItems, "its items are safetensors", kAny, kNone, kAny, kNone,
      Remedy::kAlways},
     {Form::kCommonUnread, "its common state can't be read", kAny, kAny, kAny, kNone, Remedy::kNone},
-    {Form::kNoBackend, "it has no metadata.json", kAny, kAny, kNone, kNone, Remedy::kForOnly},
+    {Form::kNoBackend, "it has no metadata.json", kAny, kAny, kAny, kNone, Remedy::kForOnly},
     {Form::kNoLongerFlattened,
      "its optimizer state has the form fully_sharded_model_space, but no flattened ranges", kAny,
      kAny, kNone, kNone, Remedy::kNone},

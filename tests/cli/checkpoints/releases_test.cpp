@@ -151,6 +151,7 @@ TEST_F(ReleasesVerbs, no_megatron_reads_what_has_no_metadata_json) {
   const Json found = inspected(from);
   EXPECT_EQ(who(found["readable_by"]), "torch >= 2.15, no release of megatron-core");
   EXPECT_EQ(found["readable_by"][1]["because"].dump(), R"(["it has no metadata.json"])");
+  EXPECT_EQ(who(found["written_by"]), "torch >= 2.15, megatron-core >= 0.19") << "it was lost";
   for (const std::string release : {"mcore-0.18", "mcore-0.19"}) {
     const auto result = reshard(from, {"--for", release});
     EXPECT_EQ(result.exit_code, 0) << result.all();
