@@ -143,7 +143,7 @@ class PlanVerb final : public Verb {
     if (!host_memory_.empty()) view.host_memory = size_argument("--host-memory", host_memory_);
     load_.emplace(*stored_checkpoint_, layout_, view);
     rows_.push_back({"load", load_->outcome()});
-    notes_ = load_->notes();
+    for (const std::string& note : load_->notes()) notes_.push_back(note);
   }
 
   std::vector<LocalPlan> offers_under(const sim::ModelSpec& model, const std::string& text,

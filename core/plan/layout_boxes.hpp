@@ -60,8 +60,8 @@ struct SavedBy {
 class LayoutBoxes {
  public:
   /// The catalog must outlive the object. Throws LAYOUT_MISMATCH if a tensor can't be cut so: the
-  /// rows or columns of a layer, the layers, or a mixture's experts, do not divide. Throws LIMIT for a tensor
-  /// of more layers or experts than any model has.
+  /// rows or columns of a layer, the layers, or a mixture's experts, do not divide. Throws LIMIT
+  /// for a tensor of more layers or experts than any model has.
   LayoutBoxes(const Catalog& catalog, LayoutParts parts, const SavedBy& saved_by);
 
   /// Returns the boxes of a tensor, by its index in the catalog, that a rank at this place asks
