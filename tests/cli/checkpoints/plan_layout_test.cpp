@@ -113,7 +113,7 @@ TEST(PlanLayout, damage_is_noted) {
   const std::string ckpt = directory.path() + "/ckpt";
   std::filesystem::copy(data(kSaved), ckpt, std::filesystem::copy_options::recursive);
   EXPECT_EQ(plan(ckpt, "tp=2")["notes"], Json::array());
-  std::filesystem::remove(ckpt + "/__1_0.distcp");
+  std::filesystem::remove(ckpt + "/iter_0000010/__1_0.distcp");
   const auto result = run_program({"plan", "--ckpt", ckpt, "--layout", "tp=2"});
   EXPECT_THAT(result.out, HasSubstr("note: the checkpoint is not whole"));
   EXPECT_THAT(result.out, HasSubstr("__1_0.distcp"));
