@@ -97,8 +97,10 @@ TEST_F(CheckpointsBelowTest, what_a_save_left_is_told_where_nothing_else_is) {
 TEST_F(CheckpointsBelowTest, a_directory_that_can_not_be_read_ends_nothing) {
   copy("torch_2.15.0/same_content_a", "step-1");
   write("closed/x");
-  fs::permissions(directory_.path(), fs::perms::others_read | fs::perms::others_exec,
-                  fs::perm_options::add);
+  fs::permissions(directory_.path(), fs::perms::all);
+  for (const auto& entry : fs::recursive_directory_iterator(directory_.path())) {
+    fs::permissions(entry.path(), fs::perms::all);
+  }
   fs::permissions(fs::path(directory_.path()) / "run/closed", fs::perms::none);
   CheckpointsBelow found;
   {
