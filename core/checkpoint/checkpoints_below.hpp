@@ -10,8 +10,8 @@ namespace reprise {
 
 /// A file or directory that is not looked into.
 struct BesideCheckpoints {
-  std::string path;  ///< within the store
-  std::string what;  ///< such as "a link"
+  std::string path;     ///< within the store
+  std::string what;     ///< such as "a link"
   bool unread = false;  ///< true if it may have checkpoints, and can't be read
 };
 
