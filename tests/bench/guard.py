@@ -4,7 +4,7 @@
 RESULTS holds Google Benchmark's JSON, one file per executable; KEPT is a table of a row's name and its ratio
 to the limit that was measured in turns with it. A row that has lost 15 % of its ratio has become slow, whatever
 the machine does besides, unless its turns lay further apart than that: then the row is not decided. --write keeps
-the ratios of RESULTS. Exit code: 0 no row is slow, 1 one is or was not measured, 3 one is not decided.
+the ratios of RESULTS. Exit code: 0 no row is slow, 1 one is or was not measured, 3 one is not decided, or none was kept.
 """
 import argparse
 import json
@@ -60,6 +60,9 @@ def main():
         rows = "".join(f"{name}\t{ratio:.3f}\n" for name, (ratio, _) in sorted(now.items()))
         chosen.kept.write_text("# row\tits ratio to the limit that was measured with it; guard.py reads and writes this\n" + rows)
         return 0
+    if not chosen.kept.exists():
+        print(f"not run: no ratios are kept in {chosen.kept}; './dev bench --guard --write' keeps those of a quiet machine")
+        return 3
     verdicts = sorted(judge(now, kept(chosen.kept)))
     for name, _, words in verdicts:
         print(f"{name}: {words}")
