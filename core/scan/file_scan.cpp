@@ -67,7 +67,8 @@ std::string lower_case(std::string_view name) {
 
 /// The kinds of archives and files whose names promise pickles, and that are good without any.
 bool is_good_without_pickles(const FileScan& scan, std::string_view lower_name) {
-  if (scan.kind == "empty") return lower_name.ends_with(".distcp");  // of a rank that wrote nothing
+  // A rank may write nothing, and torch can write its items as safetensors.
+  if (lower_name.ends_with(".distcp")) return scan.kind == "empty" || scan.kind == "safetensors";
   return lower_name.ends_with(".npy") ? scan.kind == kNumpyArray : lower_name.ends_with(".npz");
 }
 

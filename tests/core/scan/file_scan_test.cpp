@@ -270,6 +270,10 @@ TEST(FileScan, a_name_that_promises_pickles_must_have_some) {
     EXPECT_TRUE(told(name, "")) << name;
   }
   EXPECT_FALSE(told("__1_0.distcp", ""));
+  const std::string header = R"({"w":{"dtype":"U8","shape":[2],"data_offsets":[0,2]}})";
+  const std::string elements = le(std::uint64_t{header.size()}) + header + "ab";
+  EXPECT_FALSE(told("__0_0.distcp", elements));
+  EXPECT_TRUE(told("model.pt", elements));
   EXPECT_FALSE(told("notes.txt", "garbage"));
   const std::string numbers = npy("{'descr': '<f4', 'fortran_order': False, 'shape': (0,), }");
   EXPECT_FALSE(told("a.npy", numbers));
