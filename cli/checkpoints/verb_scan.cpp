@@ -131,8 +131,11 @@ class ScanVerb final : public SurveyVerb {
   Outcome outcome_of(const TreeScan& tree) const {
     Outcome outcome;
     outcome.not_looked_at = !tree.not_looked_at.empty();
-    outcome.no_pickle = std::ranges::none_of(
-        tree.files, [](const ScannedFile& file) { return file.scan.pickles != 0; });
+    // Safetensors and arrays of numbers are known to have no pickle.
+    outcome.no_pickle = std::ranges::none_of(tree.files, [](const ScannedFile& file) {
+      const bool has_kind = !file.scan.kind.empty() && file.scan.kind != "empty";
+      return file.scan.pickles != 0 || has_kind;
+    });
     for (const ScannedFile& file : tree.files) {
       outcome.unread = outcome.unread || file.unread;
       outcome.not_looked_at = outcome.not_looked_at || !file.scan.unscanned.empty();

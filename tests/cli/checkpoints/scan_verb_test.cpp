@@ -87,8 +87,16 @@ TEST(ScanVerb, a_hidden_file_in_a_checkpoint_is_found) {
   EXPECT_THAT(run_program({"scan", victim.path()}).out, HasSubstr("elsewhere: not looked at"));
 }
 
-TEST(ScanVerb, no_pickle_at_all_is_inconclusive) {
+TEST(ScanVerb, safetensors_alone_are_clean) {
   const auto result = run_program({"scan", data("safetensors_0.8.0/pieces")});
+  EXPECT_EQ(result.exit_code, 0) << result.all();
+  EXPECT_THAT(result.out, HasSubstr("clean: "));
+}
+
+TEST(ScanVerb, no_pickle_at_all_is_inconclusive) {
+  const contracts::TemporaryDirectory text;
+  std::ofstream(text.path() + "/notes.txt") << "nothing that a pickle begins with\n";
+  const auto result = run_program({"scan", text.path()});
   EXPECT_EQ(result.exit_code, 3) << result.all();
   EXPECT_THAT(result.out, HasSubstr(": no pickle to look at: "));
   const contracts::TemporaryDirectory directory;
