@@ -116,7 +116,7 @@ class SourceFinder {
     if (targets_.empty()) return;
     from_one_checkpoint(
         [this] {
-          on_all_threads([this](SourceReader& reader, Target& target) { relate(reader, target); });
+          on_all_threads([](SourceReader& reader, Target& target) { relate(reader, target); });
           digest();
           match_by_name();
           on_all_threads([this](SourceReader& reader, Target& target) { prove(reader, target); });

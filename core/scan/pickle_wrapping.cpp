@@ -52,8 +52,6 @@ bool is_zlib(std::string_view text) {
   return (0x7800U + second) % 31 == 0 && (second & 0x20U) == 0;
 }
 
-constexpr std::string_view kNumpyMagic = "\x93NUMPY";
-
 /// Removes the text from the front. Returns false if it is not there.
 bool take(std::string_view& rest, std::string_view text) {
   if (!rest.starts_with(text)) return false;
