@@ -24,7 +24,7 @@ readonly week_steps=(
   "machine      5400 mutants of the engine that a machine made"
   "releases     3000 interop and the Megatron trainer with the newest releases, and pairs of releases"
   "pythons      3000 the Python package with four pairs of Python and torch"
-  "changes      3000 each byte of real files replaced by each other: torch and Python agree with verify"
+  "changes      3000 each byte of real files replaced by each other: torch and Python agree with verify; forms of an optimizer"
 )
 # No step runs longer than these seconds after the start. The gate does, which takes a second.
 readonly night_seconds=9000 week_seconds=9000
@@ -111,7 +111,7 @@ stage_night_table() { releases_table; }
 stage_night_releases() { build release reprise && interop_releases; }
 stage_night_pythons() { interop_python_matrix; }
 stage_night_changes() {
-  build release reprise test_hostile && REPRISE_INTEROP_ALL=1 interop_run --only 'composed by hand|changed bytes'
+  build release reprise test_hostile && REPRISE_INTEROP_ALL=1 interop_run --only 'composed by hand|changed bytes|buckets become|loads what was made'
 }
 # Ends the running step; the steps after it are not run.
 stop_night() {
