@@ -150,7 +150,7 @@ TEST(Completion, bash_completes_parts_of_words_values_and_paths) {
   const Bash bash;
   EXPECT_THAT(bash.offers({"reprise", "dif"}), ElementsAre("diff"));
   EXPECT_THAT(bash.offers({"reprise", "diff", "--ig"}), ElementsAre("--ignore"));
-  EXPECT_THAT(bash.offers({"reprise", "diff", "A", "--no-"}), ElementsAre("--no-checksums"));
+  EXPECT_THAT(bash.offers({"reprise", "diff", "A", "--no-c"}), ElementsAre("--no-checksums"));
   EXPECT_THAT(bash.offers({"reprise", "diff", ""}), UnorderedElementsAre("runs", "a b.yaml"));
   EXPECT_THAT(bash.offers({"reprise", "diff", "--report", ""}), ElementsAre("runs"));
   EXPECT_THAT(bash.offers({"reprise", "diff", "--report", "=", "r"}), ElementsAre("runs"));
