@@ -81,7 +81,7 @@ TEST(CommandLine, WrongUsageIsExplainedWithASuggestion) {
       {{"plan", "--model", "gpt-tyni", "--layout", "tp=2"}, "gpt-tiny"},
       {{"plan", "--model", "gpt-tiny", "--layout", "tp=2", "--ranks", "4"}, "--ranks belongs"},
       {{"plan", "--ckpt", data(kA), "--ranks", "2", "--to", "tp=2"}, "belongs to --model"},
-      {{"plan", "--ckpt", data(kA), "--ranks", "2", "--layout", "tp=2"}, "either --layout"},
+      {{"plan", "--ckpt", data(kA), "--ranks", "2", "--layout", "tp=2"}, "not both"},
       {{"plan", "--model", "gpt-tiny", "--layout", "dp=1000000000000"}, "'dp' is too large"},
       {{"plan", "--model", "gpt-tiny", "--layout", "tp=4294967296"}, "'tp' is too large"},
       {{"plan", "--model", "gpt-tiny", "--layout", "tp=-1"}, "'tp' can't be negative"},
