@@ -27,7 +27,7 @@
 namespace reprise::cli {
 namespace {
 
-/// What writes the list in a program that has torch and not this package.
+/// This snippet writes the list in a program that has torch and not this package.
 constexpr std::string_view kSnippet = R"(import json, torch
 
 with torch.device("meta"):  # no memory, no weights

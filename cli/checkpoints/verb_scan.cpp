@@ -76,7 +76,7 @@ class ScanVerb final : public SurveyVerb {
   }
 
  private:
-  /// What was found. A name that is not accepted outweighs what could not be looked at.
+  /// Says what was found. A name that is not accepted outweighs what could not be looked at.
   struct Outcome {
     bool not_clean = false;
     bool unread = false;

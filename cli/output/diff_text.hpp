@@ -32,7 +32,7 @@ std::string substitution_for(const PrefixHint& hint);
 /// Returns the substitution, as for `--rename`, that does what the rule says.
 std::string substitution_for(const KeyRule& rule);
 
-/// How keys of one side become those of the other.
+/// Says how keys of one side become those of the other.
 struct RenameHint {
   bool of_left = true;                     ///< true if the substitutions are for the keys of A
   std::vector<std::string> substitutions;  ///< as for `--rename`, in their order

@@ -22,7 +22,7 @@ namespace reprise::cli {
 /// Returns the output of a verb that fails before it has produced any other output.
 std::string error_json(const Error& error);
 
-/// What `verify --all` says of a directory besides its checkpoints. Paths are as the user knows
+/// Has what `verify --all` says of a directory besides its checkpoints. Paths are as the user knows
 /// them.
 struct VerifiedRoot {
   struct Resume {
@@ -58,15 +58,15 @@ struct ExportTold {
 };
 /// Returns the JSON document of `export`.
 std::string export_json(const ExportTold& told, const ExportReport& report);
-/// How the chunks of a checkpoint fit the ranks of a layout: the bytes that torch reads by those
-/// that the ranks ask for, in the checkpoint that was read and in the one that was written.
+/// Says how the chunks of a checkpoint fit the ranks of a layout: the bytes that torch reads by
+/// those that the ranks ask for, in the checkpoint that was read and in the one that was written.
 struct LayoutFit {
   std::string layout;
   std::optional<double> before;  ///< nothing if the source was in another form
   double after = 0;
   std::vector<std::string> notes = {};
 };
-/// What became of the state of a distributed optimizer.
+/// Says what became of the state of a distributed optimizer.
 struct OptimizerChange {
   std::string from;  ///< form in which it was stored
   std::string to;

@@ -14,7 +14,7 @@
 
 namespace reprise::cli {
 
-/// What the user asks to see.
+/// Says what the user asks to see.
 struct LayoutView {
   bool memory = false;
   bool files = false;

@@ -63,7 +63,7 @@ class Names {
 };
 
 /// Number of optimizers that the common state has: those of a chain have the keys 0, 1, ...
-std::size_t optimizers_in(const Value& optimizer) {
+std::size_t count_optimizers(const Value& optimizer) {
   if (const auto* list = optimizer.as<List>()) return list->size();
   const auto* dict = optimizer.as<Dict>();
   if (dict == nullptr) return 0;
@@ -110,7 +110,7 @@ void add_common(const Value& common, const Catalog& catalog, Forms& forms) {
   const bool prefixed = std::ranges::any_of(catalog.tensors, [](const StoredTensor& tensor) {
     return tensor.key.starts_with("chained_") || tensor.key.find(".chained_") != std::string::npos;
   });
-  if (avoids && !prefixed && optimizers_in(*optimizer) > 1) forms.add(Form::kWithoutPrefix);
+  if (avoids && !prefixed && count_optimizers(*optimizer) > 1) forms.add(Form::kWithoutPrefix);
 }
 
 void add_backend(const Checkpoint& checkpoint, Forms& forms) {

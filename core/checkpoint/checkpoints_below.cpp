@@ -57,7 +57,7 @@ class Search {
         any = any || holds;
         if (unfinished_.contains(path)) why = "left by a save that did not end";
         if (holds || unread_.contains(path)) continue;
-        // What a save left is told even where there is nothing else.
+        // We tell what a save left even where there is nothing else.
         auto& list = aside || unfinished_.contains(path) ? found_.beside : beside;
         list.push_back({path, why.empty() ? "a directory" : why});
       } else if (form != StoredForm::kTorchSave && is_file_of_torch_save(entry.name)) {

@@ -54,7 +54,8 @@ struct TensorDiff {
   std::optional<Side> left;  ///< empty if this side lacks the key
   std::optional<Side> right;
   Comparison comparison;  ///< comparison.first is a row-major index
-  /// How far the elements moved from left to right; empty if they are the same or not compared.
+  /// Says how far the elements moved from left to right; empty if they are the same or not
+  /// compared.
   std::optional<ElementChange> change = {};
   std::optional<Dims> first;  ///< global index of the first difference
   std::string first_left;     ///< value and bits of the left side at `first`
@@ -63,7 +64,7 @@ struct TensorDiff {
   std::optional<DType> compared_as = {};
   std::string reason = {};  ///< why it was not compared, or not all of it; used in messages
   bool unread = false;      ///< true if it can't be read, or not all of it
-  /// Where the elements come from, if find_sources() found that.
+  /// Says where the elements come from, if find_sources() found that.
   std::optional<TensorSource> source = {};
 };
 

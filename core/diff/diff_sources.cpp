@@ -294,7 +294,7 @@ class SourceFinder {
       const bool tells_all =
           line_bytes >= kTellingBytes || (order.permuted && tells_order(to, line_bytes));
       if (!tells_all || !tells(order, left.shape()[d], shape[d])) continue;
-      // Of two dimensions, the one along which more is found.
+      // We take the dimension along which more is found.
       if (found.order && found.order->found() * shape[d] >= order.found() * found.lines) continue;
       found.order = std::move(order);
       found.dimension = d;

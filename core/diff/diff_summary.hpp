@@ -39,7 +39,7 @@ struct KeyGroup {
   std::uint64_t keys = 0;
   std::map<DiffVerdict, std::uint64_t> verdicts;
   Comparison comparison;  ///< of all tensors of the group; `first` means nothing here
-  /// Of the tensors whose elements differ; empty if there are none.
+  /// Covers the tensors whose elements differ; empty if there are none.
   std::optional<ElementChange> change = {};
 
   bool all_same() const;
