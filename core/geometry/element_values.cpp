@@ -1,11 +1,17 @@
 #include "core/geometry/element_values.hpp"
 
 #include <cstring>
+#include <string_view>
 #include <type_traits>
 
 #include "core/geometry/difference.hpp"
 
 namespace reprise {
+
+bool is_float_like(DType dtype) {
+  const std::string_view name = name_of(dtype);
+  return name.find("float") != std::string_view::npos || name.starts_with("complex");
+}
 
 std::size_t numbers_per_element(DType dtype) {
   if (dtype == DType::kFloat4E2M1FNx2) return 2;

@@ -7,6 +7,9 @@
 
 namespace reprise {
 
+/// True for floats and complex numbers.
+bool is_float_like(DType dtype);
+
 /// Returns how many numbers an element has: 2 if it is complex or a pair of float4_e2m1fn_x2,
 /// otherwise 1.
 std::size_t numbers_per_element(DType dtype);

@@ -7,6 +7,7 @@
 #include "core/base/print.hpp"
 #include "core/checkpoint/checkpoint.hpp"
 #include "core/geometry/dtype.hpp"
+#include "core/geometry/element_values.hpp"
 #include "core/megatron/parameter_role.hpp"
 #include "core/ports/store_path.hpp"
 
@@ -18,10 +19,6 @@ using Tensors = std::map<std::string, TensorFacts>;
 
 using Parameters = std::map<std::string, OptimizerKeys>;
 
-bool is_float(DType dtype) {
-  const std::string_view name = name_of(dtype);
-  return name.find("float") != std::string_view::npos || name.starts_with("complex");
-}
 bool is_wide(DType dtype) { return size_of(dtype) >= 4; }
 
 /// Integers are no weights: they are counts, or masks.
@@ -30,7 +27,7 @@ Parameters float_parameters(const Tensors& tensors,
   std::vector<std::string> keys;
   for (const auto& [key, facts] : tensors) {
     if (facts.role.kind == Kind::kOther) continue;
-    if (facts.role.kind != Kind::kWeight || is_float(facts.dtype)) keys.push_back(key);
+    if (facts.role.kind != Kind::kWeight || is_float_like(facts.dtype)) keys.push_back(key);
   }
   return parameters_of(keys, unassigned);
 }

@@ -12,6 +12,7 @@
 #include "core/checkpoint/tensor_reader.hpp"
 #include "core/geometry/blocks.hpp"
 #include "core/geometry/dtype.hpp"
+#include "core/geometry/element_values.hpp"
 #include "core/megatron/parameter_role.hpp"
 
 namespace reprise {

@@ -10,14 +10,10 @@
 #include "core/base/print.hpp"
 #include "core/checkpoint/tensor_reader.hpp"
 #include "core/geometry/dtype.hpp"
+#include "core/geometry/element_values.hpp"
 #include "core/megatron/parameter_role.hpp"
 
 namespace reprise {
-
-bool is_float_like(DType dtype) {
-  const std::string_view name = name_of(dtype);
-  return name.find("float") != std::string_view::npos || name.starts_with("complex");
-}
 
 std::string number_text(double value) {
   std::array<char, 32> text{};

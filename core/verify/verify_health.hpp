@@ -31,8 +31,6 @@ struct HealthLimits {
 
 using StatsByKey = std::map<std::string, ElementStats, std::less<>>;
 
-/// True for floats and complex numbers, of which health is judged.
-bool is_float_like(DType dtype);
 /// Prints a number for messages, such as "1.5e-07".
 std::string number_text(double value);
 

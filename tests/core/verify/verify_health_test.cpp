@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "core/geometry/element_values.hpp"
 #include "core/megatron/parameter_role.hpp"
 #include "core/verify/verify.hpp"
 #include "tests/fixtures/stored_fixture.hpp"
