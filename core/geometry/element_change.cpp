@@ -11,8 +11,8 @@
 namespace reprise {
 namespace {
 
-constexpr std::int64_t kAtOnce = 512;  // elements that are decoded at a time
-using Numbers = std::array<double, 2 * kAtOnce>;
+constexpr std::int64_t kDecodedAtOnce = 512;  // elements that are decoded at a time
+using Numbers = std::array<double, 2 * kDecodedAtOnce>;
 
 /// Sums in several lanes, so that the processor adds them side by side.
 template <class Square>
@@ -39,8 +39,8 @@ void ElementChange::add(DType before_type, const std::byte* before_elements, DTy
   CHECK(numbers == numbers_per_element(after_type), before_type, after_type);
   Numbers a;
   Numbers b;
-  for (std::int64_t begin = 0; begin < elements; begin += kAtOnce) {
-    const auto count = static_cast<std::size_t>(std::min(kAtOnce, elements - begin));
+  for (std::int64_t begin = 0; begin < elements; begin += kDecodedAtOnce) {
+    const auto count = static_cast<std::size_t>(std::min(kDecodedAtOnce, elements - begin));
     decode_elements(before_type, before_elements, count, a.data());
     decode_elements(after_type, after_elements, count, b.data());
     before_elements += count * size_of(before_type);
@@ -55,8 +55,8 @@ void ElementChange::add(DType before_type, const std::byte* before_elements, DTy
 void ElementChange::add_unchanged(DType dtype, const std::byte* elements, std::int64_t count) {
   const std::size_t numbers = numbers_per_element(dtype);
   Numbers a;
-  for (std::int64_t begin = 0; begin < count; begin += kAtOnce) {
-    const auto some = static_cast<std::size_t>(std::min(kAtOnce, count - begin));
+  for (std::int64_t begin = 0; begin < count; begin += kDecodedAtOnce) {
+    const auto some = static_cast<std::size_t>(std::min(kDecodedAtOnce, count - begin));
     decode_elements(dtype, elements, some, a.data());
     elements += some * size_of(dtype);
     before += sum_of(some * numbers, [&a](std::size_t i) { return a[i] * a[i]; });
