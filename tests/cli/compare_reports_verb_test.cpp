@@ -7,8 +7,8 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
-#include "tests/program/run_program.hpp"
 #include "tests/contracts/temporary_directory.hpp"
+#include "tests/program/run_program.hpp"
 
 namespace reprise::test::compare_reports_verb_test {
 namespace {

@@ -15,8 +15,8 @@
 
 #include "cli/output/completion_script.hpp"
 #include "cli/program.hpp"
-#include "tests/program/run_program.hpp"
 #include "tests/contracts/temporary_directory.hpp"
+#include "tests/program/run_program.hpp"
 
 namespace reprise::test::completion_test {
 namespace {

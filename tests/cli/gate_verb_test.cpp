@@ -15,8 +15,8 @@
 #include "core/base/bytes.hpp"
 #include "core/base/print.hpp"
 #include "core/base/sha256.hpp"
-#include "tests/program/run_program.hpp"
 #include "tests/contracts/temporary_directory.hpp"
+#include "tests/program/run_program.hpp"
 
 namespace reprise::test::gate_verb_test {
 namespace {

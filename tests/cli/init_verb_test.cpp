@@ -8,8 +8,8 @@
 #include <fstream>
 #include <string>
 
-#include "tests/program/run_program.hpp"
 #include "tests/contracts/temporary_directory.hpp"
+#include "tests/program/run_program.hpp"
 
 namespace reprise::test {
 namespace {

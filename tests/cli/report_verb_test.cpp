@@ -12,8 +12,8 @@
 
 #include "core/base/bytes.hpp"
 #include "core/base/sha256.hpp"
-#include "tests/program/run_program.hpp"
 #include "tests/contracts/temporary_directory.hpp"
+#include "tests/program/run_program.hpp"
 #include "tests/reports/sample_report.hpp"
 
 namespace reprise::test {

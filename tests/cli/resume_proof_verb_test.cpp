@@ -4,8 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tests/program/run_program.hpp"
 #include "tests/driver/witness/witness_folders.hpp"
+#include "tests/program/run_program.hpp"
 
 namespace reprise::test {
 namespace {

@@ -9,8 +9,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "tests/program/run_program.hpp"
 #include "tests/contracts/temporary_directory.hpp"
+#include "tests/program/run_program.hpp"
 
 namespace reprise::test {
 namespace {

@@ -9,8 +9,8 @@
 #include <nlohmann/json.hpp>
 
 #include "driver/record/build_info.hpp"
-#include "tests/program/run_program.hpp"
 #include "tests/contracts/temporary_directory.hpp"
+#include "tests/program/run_program.hpp"
 
 namespace reprise::test {
 namespace {
