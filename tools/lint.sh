@@ -46,26 +46,60 @@ find_vendors() {
   [[ -f "$cuda/nccl.h" || -f /usr/include/nccl.h ]] || header_left_out+='|^core/adapters/nccl/'
 }
 
-# header_one COMPILER HEADER ARGUMENT...: compiles to an object, because compiler caches keep only
+# time_is_over DEADLINE FILE LIST: true after the deadline, of which 0 means none; then the list has the file.
+time_is_over() {
+  (($1 > 0 && $(date +%s) >= $1)) || return 1
+  say "$2" >>"$3"
+}
+
+# say_what_is_left LIST: says how many files the deadline left unchecked.
+say_what_is_left() {
+  [[ ! -f "$1" ]] || say "    not checked, the time was over: $(wc -l <"$1") files"
+}
+
+# in_turn: puts the files of standard input in order: first those that the last commit or the working tree
+# changed, then production in an order that the commit draws, so that what a limit leaves out is not always
+# the same, then the tests likewise.
+in_turn() {
+  local files commit
+  files="$(cat)"
+  commit=$((16#$(tree_git rev-parse --short=7 HEAD 2>/dev/null || say 1)))
+  {
+    tree_git diff --name-only HEAD
+    tree_git ls-files -o --exclude-standard
+    tree_git diff --name-only HEAD~1 HEAD
+    grep -v '^tests/' <<<"$files" | drawn_by "$commit"
+    grep '^tests/' <<<"$files" | drawn_by "$commit"
+  } 2>/dev/null | awk '!seen[$0]++' | grep -Fx -f <(printf '%s\n' "$files")
+}
+
+# drawn_by NUMBER: puts lines into an order that depends on the number alone.
+drawn_by() { sort | awk -v seed="$1" 'BEGIN { srand(seed) } { print rand() "\t" $0 }' | sort | cut -f 2; }
+
+# header_one DEADLINE COMPILER HEADER ARGUMENT...: compiles to an object, because compiler caches keep only
 # those.
 header_one() {
-  local clang="$1" header="$2" cache=() object
-  shift 2
+  local deadline="$1" clang="$2" header="$3" cache=() object
+  shift 3
+  ! time_is_over "$deadline" "$header" build/headers/left.txt || return 0
   object="build/headers/${header//\//_}.o"
   ! command -v ccache >/dev/null || cache=(ccache)
   "${cache[@]}" "$clang" "$@" -O0 -x c++ -c "$header" -o "$object"
 }
 
-# Checks that every header compiles alone.
-check_headers() {
-  local clang
+check_headers() { # check_headers DEADLINE: checks that every header compiles alone
+  local clang rc
   clang="$(tool clang++)" || return 1
   step "compiling each header alone"
   find_vendors
   [[ "$header_left_out" == '^$' ]] || say "    left out, for want of libraries: ${header_left_out#^$|}"
   mkdir -p build/headers
-  source_files | grep '\.hpp$' | grep -vE "$header_left_out" |
-    xargs -r -P "$jobs" -I{} "$self" header_one "$clang" {} "${header_arguments[@]}"
+  rm -f build/headers/left.txt
+  source_files | grep '\.hpp$' | grep -vE "$header_left_out" | in_turn |
+    xargs -r -P "$jobs" -I{} "$self" header_one "$1" "$clang" {} "${header_arguments[@]}"
+  rc=$?
+  say_what_is_left build/headers/left.txt
+  return "$rc"
 }
 
 # Prints "hash file" for each source; the hash covers the file, the tree's files that it includes,
@@ -93,33 +127,15 @@ tidy_keys() {
   done
 }
 
-# Lists the sources that the tidy preset would compile: first those that the last commit or the working
-# tree changed, then production in an order that the commit draws, so that what a limit leaves out is
-# not always the same, then the tests likewise.
+# Lists the sources that the tidy preset would compile, in turn.
 tidy_files() {
-  local compiled commit
-  commit=$((16#$(tree_git rev-parse --short=7 HEAD 2>/dev/null || say 1)))
-  compiled="$(sed -n "s|^ *\"file\": \"$PWD/\(.*\)\".*|\1|p" build/tidy/compile_commands.json)"
-  {
-    tree_git diff --name-only HEAD
-    tree_git ls-files -o --exclude-standard
-    tree_git diff --name-only HEAD~1 HEAD 2>/dev/null
-    grep -v '^tests/' <<<"$compiled" | drawn_by "$commit"
-    grep '^tests/' <<<"$compiled" | drawn_by "$commit"
-  } 2>/dev/null | awk '!seen[$0]++' | grep -Fx -f <(printf '%s\n' "$compiled") |
-    grep -v '^build/'
+  sed -n "s|^ *\"file\": \"$PWD/\(.*\)\".*|\1|p" build/tidy/compile_commands.json | grep -v '^build/' | in_turn
 }
 
-# drawn_by NUMBER: puts lines into an order that depends on the number alone.
-drawn_by() { sort | awk -v seed="$1" 'BEGIN { srand(seed) } { print rand() "\t" $0 }' | sort | cut -f 2; }
-
-# tidy_one DEADLINE KEY FILE: called once per file, in parallel. Deadline 0 means none.
+# tidy_one DEADLINE KEY FILE: called once per file, in parallel.
 tidy_one() {
   local deadline="$1" key="$2" file="$3" out
-  if ((deadline > 0 && $(date +%s) >= deadline)); then
-    say "$file" >>build/tidy/left.txt
-    return 0
-  fi
+  ! time_is_over "$deadline" "$file" build/tidy/left.txt || return 0
   if out="$("$(tool clang-tidy)" -p build/tidy --quiet "$file" 2>/dev/null)"; then
     : >"build/tidy/passed/$key"
   else
@@ -143,19 +159,17 @@ check_tidy() { # check_tidy DEADLINE
   ((${#todo[@]} > 0)) || return 0
   printf '%s\n' "${todo[@]}" | xargs -n 2 -P "$jobs" "$self" tidy_one "$deadline"
   rc=$?
-  if [[ -f build/tidy/left.txt ]]; then
-    say "    not checked, the time was over: $(wc -l <build/tidy/left.txt) files"
-  fi
+  say_what_is_left build/tidy/left.txt
   ((rc == 0))
 }
 
-# lint_within SECONDS: gives clang-tidy that long; the other checks have no limit of their own.
+# lint_within SECONDS: gives clang-tidy that long, and the headers; the other checks have no limit.
 lint_within() {
   local rc=0
   step "checking the format"
   check_format || rc=1
   build release test_layers && build/release/test_layers --gtest_brief=1 || rc=1
-  check_headers || rc=1
+  check_headers "$(($(date +%s) + $1))" || rc=1
   check_tidy "$(($(date +%s) + $1))" || rc=1
   return "$rc"
 }
