@@ -1,9 +1,10 @@
 #include "core/geometry/sweep.hpp"
 
 #include <algorithm>
+#include <compare>
 #include <limits>
 #include <map>
-#include <numeric>
+#include <memory_resource>
 #include <vector>
 
 namespace reprise {
@@ -12,8 +13,10 @@ namespace {
 std::size_t distinct_begins(std::span<const Box> boxes, std::size_t dim) {
   std::vector<std::int64_t> begins;
   begins.reserve(boxes.size());
-  for (const Box& box : boxes) begins.push_back(box.offset[dim]);
-  std::sort(begins.begin(), begins.end());
+  for (const Box& box : boxes) {
+    if (begins.empty() || begins.back() != box.offset[dim]) begins.push_back(box.offset[dim]);
+  }
+  if (!std::is_sorted(begins.begin(), begins.end())) std::sort(begins.begin(), begins.end());
   return static_cast<std::size_t>(std::unique(begins.begin(), begins.end()) - begins.begin());
 }
 
@@ -43,16 +46,24 @@ SweepDims sweep_dims(std::span<const Box> boxes) {
   return best;
 }
 
-std::vector<std::size_t> order_by(std::span<const Box> boxes, std::size_t dim, bool ends) {
-  std::vector<std::size_t> order(boxes.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  const auto key = [&](std::size_t i) {
-    return ends ? boxes[i].interval(dim).end : boxes[i].offset[dim];
-  };
-  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return key(a) == key(b) ? a < b : key(a) < key(b);
-  });
-  return order;
+/// A box's position in its list, and the face by which it is ordered.
+struct Face {
+  std::int64_t at;
+  std::size_t box;
+
+  friend auto operator<=>(const Face&, const Face&) = default;
+};
+
+/// Returns the begins of the boxes in one dimension, or their ends, in order.
+std::vector<Face> faces_of(std::span<const Box> boxes, std::size_t dim, bool ends) {
+  std::vector<Face> faces;
+  faces.reserve(boxes.size());
+  for (std::size_t i = 0; i < boxes.size(); ++i) {
+    const Interval span = boxes[i].interval(dim);
+    faces.push_back({ends ? span.end : span.begin, i});
+  }
+  if (!std::is_sorted(faces.begin(), faces.end())) std::sort(faces.begin(), faces.end());
+  return faces;
 }
 
 }  // namespace
@@ -65,27 +76,26 @@ OverlapSearch search_overlap(std::span<const Box> boxes, std::uint64_t steps_max
   if (boxes.size() < 2) return {};
   if (boxes[0].ndim() == 0) return {.pair = std::pair{std::size_t{0}, std::size_t{1}}};
   const auto [sweep, order] = sweep_dims(boxes);
-  const auto begins = order_by(boxes, sweep, false);
-  const auto ends = order_by(boxes, sweep, true);
+  const auto begins = faces_of(boxes, sweep, false);
+  const auto ends = faces_of(boxes, sweep, true);
   std::int64_t longest = 0;
   for (const Box& box : boxes) longest = std::max(longest, box.extent[order]);
-  std::multimap<std::int64_t, std::size_t> active;
+  std::pmr::unsynchronized_pool_resource nodes;
+  std::pmr::multimap<std::int64_t, std::size_t> active(&nodes);
   std::vector<decltype(active)::iterator> place(boxes.size());
   std::size_t ended = 0;
-  for (const std::size_t i : begins) {
-    const Box& box = boxes[i];
-    for (; boxes[ends[ended]].interval(sweep).end <= box.offset[sweep]; ++ended) {
-      active.erase(place[ends[ended]]);
-    }
+  for (const Face& begin : begins) {
+    const Box& box = boxes[begin.box];
+    for (; ends[ended].at <= begin.at; ++ended) active.erase(place[ends[ended].box]);
     const Interval span = box.interval(order);
     for (auto at = active.upper_bound(span.begin - longest);
          at != active.end() && at->first < span.end; ++at) {
       if (intersect(boxes[at->second], box)) {
-        return {.pair = std::minmax(at->second, i)};
+        return {.pair = std::minmax(at->second, begin.box)};
       }
       if (steps_max-- == 0) return {.pair = std::nullopt, .finished = false};
     }
-    place[i] = active.emplace(span.begin, i);
+    place[begin.box] = active.emplace(span.begin, begin.box);
   }
   return {};
 }

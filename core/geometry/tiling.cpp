@@ -144,6 +144,10 @@ std::optional<TilingFault> tiling_fault(const Box& whole, std::span<const Box> b
     if (!left) return std::nullopt;
     return fault_at(*left, boxes);
   }
+  // Boxes that don't overlap and have as many elements as the whole leave no gap.
+  Wide elements = 0;
+  for (const Box& box : boxes) elements += static_cast<Wide>(box.elements());
+  if (elements == static_cast<Wide>(whole.elements())) return std::nullopt;
   const auto gap = first_gap(whole, boxes);
   if (!gap) return std::nullopt;
   return TilingFault{.overlap = std::nullopt, .gap = gap};

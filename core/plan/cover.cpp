@@ -1,5 +1,7 @@
 #include "core/plan/cover.hpp"
 
+#include <algorithm>
+#include <iterator>
 #include <vector>
 
 #include "core/geometry/tiling.hpp"
@@ -32,16 +34,21 @@ std::optional<CoverDefect> prove_cover(const Dims& shape, std::span<const Box> b
                        "shape " + to_string(shape) +
                            " has a negative extent or more elements than a 64-bit count holds"};
   }
-  std::vector<Box> full;
-  full.reserve(boxes.size());
+  bool some_empty = false;
   for (const Box& box : boxes) {
     if (!lies_within(shape, box)) {
       return CoverDefect{
           Code::kExtentMismatch, box,
           "box " + offset_and_extent(box) + " leaves the tensor of shape " + to_string(shape)};
     }
-    if (!box.empty()) full.push_back(box);
+    some_empty = some_empty || box.empty();
   }
+  std::vector<Box> kept;
+  if (some_empty) {
+    std::copy_if(boxes.begin(), boxes.end(), std::back_inserter(kept),
+                 [](const Box& box) { return !box.empty(); });
+  }
+  const std::span<const Box> full = some_empty ? kept : boxes;
   const auto fault = tiling_fault(Box::whole(shape), full);
   if (!fault) return std::nullopt;
   if (fault->overlap) {

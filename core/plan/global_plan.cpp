@@ -297,6 +297,12 @@ class Planner {
   void take_boxes(HeldBoxes& held, std::vector<Box>& boxes) {
     const bool all_empty =
         std::all_of(holdings_.begin(), holdings_.end(), [](const Holding& h) { return h.empty(); });
+    std::size_t different = 0;
+    for (std::size_t i = 0; i < holdings_.size(); ++i) {
+      if (i == 0 || !same_box(holdings_[i - 1], holdings_[i])) ++different;
+    }
+    boxes.reserve(different);
+    held.first.reserve(different + 1);
     held.holders.reserve(holdings_.size());
     held.first.push_back(0);
     for (std::size_t first = 0; first < holdings_.size();) {
