@@ -223,7 +223,7 @@ std::optional<Version> last_of(Releases releases) {
 }
 
 std::string to_string(Package package, Releases releases) {
-  const std::string title(title_of(package));
+  std::string title(title_of(package));
   if (releases.none()) return "no release of " + title;
   const auto first = first_of(package, releases);
   const auto last = last_of(releases);

@@ -343,7 +343,7 @@ BoxRule boxes_of_weights(const Catalog& catalog, std::int32_t writers) {
     std::sort(boxes.begin(), boxes.end());
     for (std::size_t b = 0; b < boxes.size(); ++b) {
       const auto writer = (tensor + b) % static_cast<std::size_t>(writers);
-      owned.push_back({std::move(boxes[b]), static_cast<std::int32_t>(writer)});
+      owned.push_back({boxes[b], static_cast<std::int32_t>(writer)});
     }
     return owned;
   };

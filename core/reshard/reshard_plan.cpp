@@ -51,11 +51,12 @@ class Shares {
     }
   }
 
-  void add_tensor(std::uint32_t index, const StoredTensor& tensor, std::vector<OwnedBox> boxes) {
-    for (OwnedBox& owned : boxes) {
+  void add_tensor(std::uint32_t index, const StoredTensor& tensor,
+                  const std::vector<OwnedBox>& boxes) {
+    for (const OwnedBox& owned : boxes) {
       WriterShare& share = shares_[static_cast<std::size_t>(owned.writer)];
       share.bytes += static_cast<std::uint64_t>(owned.box.elements()) * size_of(tensor.dtype);
-      share.parts.push_back({index, std::move(owned.box)});
+      share.parts.push_back({index, owned.box});
     }
   }
 
@@ -116,11 +117,11 @@ std::vector<WriterShare> plan_reshard(const Catalog& catalog, const CutRule& rul
 std::vector<WriterShare> plan_boxes(const Catalog& catalog, const BoxRule& rule,
                                     std::int32_t writers) {
   return plan_with(catalog, writers, [&](Shares& shares, std::uint32_t t) {
-    auto boxes = rule(t);
+    const auto boxes = rule(t);
     if (boxes.empty()) {
       shares.add_tensor(t, catalog.tensors[t], boxes_of(catalog.tensors[t], {}, {}));
     } else {
-      shares.add_tensor(t, catalog.tensors[t], std::move(boxes));
+      shares.add_tensor(t, catalog.tensors[t], boxes);
     }
   });
 }
