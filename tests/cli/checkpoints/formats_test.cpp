@@ -757,7 +757,7 @@ TEST(RankFilesVerbs, metadata_that_runs_code_is_refused) {
   const Victim victim(kPackage + "mesh");
   victim.write("metadata.pkl", std::string("\x80\x02"
                                            "cos\nsystem\n(X\4\0\0\0truetR.",
-                                           27));
+                                           26));
   const auto result = run_program({"verify", victim.path()});
   EXPECT_EQ(result.exit_code, 1) << result.all();
   EXPECT_THAT(result.all(), HasSubstr("REFUSED_NAME"));

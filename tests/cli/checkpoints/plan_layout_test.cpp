@@ -17,7 +17,6 @@ namespace reprise::test::plan_layout_test {
 namespace {
 
 using Json = nlohmann::json;
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
