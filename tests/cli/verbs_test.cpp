@@ -544,7 +544,7 @@ TEST(Which, nothing_to_resume_from_is_said) {
   EXPECT_EQ(result.exit_code, 3);
   EXPECT_EQ(result.out, "");
   EXPECT_THAT(result.err, HasSubstr("verl: there is no latest_checkpointed_iteration.txt"));
-  std::ofstream(run.root / "last.ckpt");
+  const std::ofstream made(run.root / "last.ckpt");
   result = run_program({"which", run.root.string(), "--for", "Lightning"});
   EXPECT_EQ(result.exit_code, 3) << "an empty file can't be checked";
   EXPECT_THAT(result.err, HasSubstr("last.ckpt: not checked: "));

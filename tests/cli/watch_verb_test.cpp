@@ -24,7 +24,7 @@ class WatchVerb : public testing::Test {
  protected:
   WatchVerb() {
     fs::create_directories(path("package/reprise/watch/site"));
-    std::ofstream(path("package/reprise/watch/site/sitecustomize.py"));
+    const std::ofstream made(path("package/reprise/watch/site/sitecustomize.py"));
     fs::create_directory(path("desk"));
     fs::copy_file(std::string(REPRISE_TEST_DATA) + "/../driver/watch/fake_job.py",
                   path("desk/train.py"));
