@@ -5,7 +5,7 @@ readonly fuzz_corpus=build/fuzz-corpus
 # Limits of a target: exceeding one is a finding, like a crash.
 readonly fuzz_limits=(-timeout=10 -rss_limit_mb=1024 -malloc_limit_mb=512)
 # Prints the longest input; libFuzzer cuts longer ones, also seeds.
-fuzz_longest() { case "$1" in metadata) say 65536 ;; *) say 16384 ;; esac; }
+fuzz_longest() { case "$1" in metadata | torch_save) say 98304 ;; *) say 16384 ;; esac; }
 
 fuzz_names() { printf '%s\n' tests/fuzz/*_fuzz.cpp | sed 's|.*/||; s|_fuzz\.cpp$||'; }
 
