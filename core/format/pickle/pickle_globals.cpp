@@ -125,8 +125,9 @@ void Globals::refuse_held() const {
 bool Globals::calls_nothing(NodeId callee) const {
   if (graph_.kind(callee) != Kind::kName) return false;
   const GlobalName& name = graph_.global(callee);
+  if (name.rule != nullptr) return true;
   const std::string full = full_name(name);
-  return name.rule != nullptr || full == "functools.partial" || full == "operator.itemgetter" ||
+  return full == "functools.partial" || full == "operator.itemgetter" ||
          full == "operator.attrgetter" || full == "operator.methodcaller" ||
          full == "_operator.attrgetter" || full == "_operator.methodcaller" ||
          full == "_operator.itemgetter" || full == "builtins.map" || full == "builtins.filter";
@@ -233,20 +234,20 @@ const NameRule* Globals::hash_rule(const NameRule& called, NodeId args) const {
 
 void Globals::check_args(NodeId callee, const NameRule& rule, Args shape, NodeId args,
                          bool called) {
-  const std::string name = full_name(graph_.global(callee));
+  const auto name = [&] { return full_name(graph_.global(callee)); };
   if (shape == Args::kNever) {
     const bool refused = called ? rule.is == Is::kValue : rule.is != Is::kClass;
     if (!refused) return misuse(callee, called ? "called" : "made by NEWOBJ");
-    input_.fail(Code::kTornFile, name + " can't be " + (called ? "called" : "made by NEWOBJ") +
+    input_.fail(Code::kTornFile, name() + " can't be " + (called ? "called" : "made by NEWOBJ") +
                                      ": Python refuses it, so it is garbled");
   }
   const Fit fit = fit_of(graph_, shape, rule, args);
   if (fit == Fit::kRefused) {
     input_.fail(Code::kTornFile,
-                name + " is given arguments that Python refuses: the pickle is garbled");
+                name() + " is given arguments that Python refuses: the pickle is garbled");
   }
   if (fit == Fit::kFits && shape != Args::kUnchecked) return;
-  runs(name);
+  runs(name());
   if (fit == Fit::kFits) return;
   misuse(callee, "given these arguments");
 }
