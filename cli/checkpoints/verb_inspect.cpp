@@ -1,22 +1,22 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
+#include <vector>
 
 #include "cli/arguments/checkpoint_argument.hpp"
-#include "cli/frame/verb.hpp"
+#include "cli/frame/survey_verb.hpp"
 #include "cli/keys/key_filter.hpp"
 #include "cli/output/describe.hpp"
 #include "cli/output/inspect_summary.hpp"
 #include "cli/output/inspect_tables.hpp"
 #include "cli/output/json_output.hpp"
-#include "cli/output/progress_line.hpp"
 #include "cli/output/table.hpp"
 #include "cli/output/value_tree.hpp"
-#include "core/adapters/posix/posix_clock.hpp"
+#include "core/base/hash.hpp"
 #include "core/base/print.hpp"
-#include "core/checkpoint/byte_progress.hpp"
 #include "core/summary/checkpoint_summary.hpp"
-#include "driver/record/tensor_digest.hpp"
+#include "core/summary/tensor_contents.hpp"
 
 namespace reprise::cli {
 namespace {
@@ -26,7 +26,7 @@ constexpr std::int64_t kShownAtTerminal = 40;
 constexpr std::size_t kFilesShown = 16;
 constexpr std::size_t kValuesShown = 12;
 
-class InspectVerb final : public Verb {
+class InspectVerb final : public SurveyVerb {
  public:
   std::string_view name() const override { return "inspect"; }
   std::string_view summary() const override { return "Show the content of a checkpoint"; }
@@ -37,7 +37,8 @@ class InspectVerb final : public Verb {
            "  reprise inspect --keys 'linear_fc1' ckpt        tensors and objects with that name\n"
            "  reprise inspect --chunks --keys '^embedding' c  file, offset, length of each chunk\n"
            "  reprise inspect --common ckpt                   the common state as a tree\n"
-           "  reprise inspect --digest ckpt                   SHA-256 of each tensor\n"
+           "  reprise inspect --digest ckpt                   digest of each tensor, on all cores\n"
+           "  reprise inspect --sha256 ckpt                   SHA-256 of each tensor\n"
            "  reprise inspect --stats --keys 'experts' ckpt   min, max, mean, NaN, zeros of each\n"
            "  reprise inspect --json ckpt | jq '.tensors[].key'\n"
            "  reprise inspect --json ckpt | jq '.summary | {iteration, layout, optimizer}'\n"
@@ -54,9 +55,13 @@ class InspectVerb final : public Verb {
         .texts(ignored_, "--ignore", "REGEX", "skip keys that match")
         .flag(chunks_, "--chunks", "list every chunk with file, offset and length")
         .flag(common_, "--common", "print the common state")
-        .flag(digest_, "--digest",
-              "read every tensor and print the SHA-256 of its elements; checksums are checked")
-        .flag(stats_, "--stats",
+        .flag(wanted_.digest, "--digest",
+              "read every tensor and print the digest that 'reprise digest' prints, which no "
+              "sharding changes; checksums are checked")
+        .flag(wanted_.sha256, "--sha256",
+              "read every tensor and print the SHA-256 of its elements, which takes longer; with "
+              "--json also that of objects; checksums are checked")
+        .flag(wanted_.stats, "--stats",
               "read every tensor and print what its numbers are like; checksums are checked")
         .flag(values_, "--values",
               "with --json: include the content of objects and of the common state")
@@ -64,20 +69,24 @@ class InspectVerb final : public Verb {
         .number(limit_, "--limit", 0,
                 "show at most this many rows of a table; 0 shows all (default: all, at a terminal "
                 "40)")
-        .number(depth_, "--depth", 1, "group the keys by their first words, as many as this")
-        .flag(json_, "--json", "print one JSON document");
+        .number(depth_, "--depth", 1, "group the keys by their first words, as many as this");
+    declare_survey(options);
   }
 
   ExitCode run(const Console& console) override {
     const StoredPath stored = stored_path(path_);
     Checkpoint checkpoint = Checkpoint::open_any(*stored.store, stored.path);
     const KeyFilter filter(keys_, ignored_);
-    driver::TensorDigest digest(checkpoint);
-    if (json_) {
+    if (json()) {
+      std::vector<const StoredTensor*> tensors;
+      for (const StoredTensor& tensor : checkpoint.catalog().tensors) {
+        if (filter.wants(tensor.key)) tensors.push_back(&tensor);
+      }
+      TensorContents contents = read(checkpoint, tensors, console);
       Findings unread;
-      console.out << inspect_json(checkpoint, filter, {digest_, stats_, values_}, digest, unread);
+      console.out << inspect_json(checkpoint, filter, {wanted_, values_}, contents, unread);
       for (const Finding& finding : unread) console.err << "reprise inspect: " << finding << '\n';
-      const ExitCode judged = judge(checkpoint, filter, digest, console);
+      const ExitCode judged = judge(checkpoint, filter, contents.damage, console);
       return unread.empty() ? judged : ExitCode::kUnusable;
     }
     const auto common = checkpoint.common();
@@ -96,26 +105,36 @@ class InspectVerb final : public Verb {
     } else {
       print_tensors(catalog, filter, limit, console);
     }
-    if (digest_) print_digests(catalog, filter, digest, console);
-    if (stats_) print_stats(catalog, filter, digest, console);
+    const auto tensors = tensors_in_order(catalog, filter);
+    const TensorContents contents = read(checkpoint, tensors, console);
+    if (wanted_.digest) {
+      print_each(
+          tensors, contents, "digest",
+          [](const TensorContent& content) { return hex(content.digest); }, console);
+    }
+    if (wanted_.sha256) {
+      print_each(
+          tensors, contents, "SHA-256 of its elements, row-major",
+          [](const TensorContent& content) { return hex(content.sha256); }, console);
+    }
+    if (wanted_.stats) print_stats(tensors, contents, console);
     if (chunks_) print_chunks(catalog, filter, limit, console);
     if (depth_ == 0) print_objects(catalog, filter, limit, console);
     if (filter.everything()) {
       print_files(catalog, files_ ? 0 : limit_ < 0 ? kFilesShown : limit, console);
     }
-    return judge(checkpoint, filter, digest, console);
+    return judge(checkpoint, filter, contents.damage, console);
   }
 
  private:
   /// Returns kUnusable if safetensors files contradict each other or hashed bytes do not match
   /// their checksums, and kInconclusive if no key passes the filter.
   static ExitCode judge(const Checkpoint& checkpoint, const KeyFilter& filter,
-                        const driver::TensorDigest& digest, const Console& console) {
+                        const Findings& damage, const Console& console) {
     const Catalog& catalog = checkpoint.catalog();
     bool damaged = false;
-    for (const Findings& findings :
-         {checkpoint.metadata().findings, digest.checksums().findings()}) {
-      for (const Finding& finding : findings) {
+    for (const Findings* findings : {&checkpoint.metadata().findings, &damage}) {
+      for (const Finding& finding : *findings) {
         if (finding.severity != Severity::kError) continue;
         console.err << "reprise inspect: " << finding << '\n';
         damaged = true;
@@ -150,17 +169,28 @@ class InspectVerb final : public Verb {
     }
   }
 
-  static void print_digests(const Catalog& catalog, const KeyFilter& filter,
-                            driver::TensorDigest& digest, const Console& console) {
-    Table table({{"tensor"}, {"SHA-256 of its elements, row-major"}});
-    for_each_read(catalog, filter, digest, console, [&](const StoredTensor& tensor) {
-      table.add({tensor.key, digest.of(tensor)});
+  /// Reads what is wanted of the tensors. Reads nothing if that is nothing.
+  TensorContents read(Checkpoint& checkpoint, std::span<const StoredTensor* const> tensors,
+                      const Console& console) const {
+    if (!wanted_.any()) return {};
+    return survey(console, [&](const SurveyPorts& ports) {
+      return tensor_contents(checkpoint, tensors, wanted_, ports);
     });
+  }
+
+  template <class Text>
+  static void print_each(const std::vector<const StoredTensor*>& tensors,
+                         const TensorContents& contents, const char* heading, const Text& text_of,
+                         const Console& console) {
+    Table table({{"tensor"}, {heading}});
+    for (std::size_t t = 0; t < tensors.size(); ++t) {
+      table.add({tensors[t]->key, text_of(contents.tensors[t])});
+    }
     print_section(table, console);
   }
 
-  static void print_stats(const Catalog& catalog, const KeyFilter& filter,
-                          driver::TensorDigest& digest, const Console& console) {
+  static void print_stats(const std::vector<const StoredTensor*>& tensors,
+                          const TensorContents& contents, const Console& console) {
     Table table({{"tensor"},
                  {"min", Align::kRight},
                  {"max", Align::kRight},
@@ -170,32 +200,16 @@ class InspectVerb final : public Verb {
                  {"denormal", Align::kRight},
                  {"NaN", Align::kRight},
                  {"infinite", Align::kRight}});
-    for_each_read(catalog, filter, digest, console, [&](const StoredTensor& tensor) {
-      const ElementStats stats = digest.stats_of(tensor);
+    for (std::size_t t = 0; t < tensors.size(); ++t) {
+      const ElementStats& stats = contents.tensors[t].stats;
       const auto number = [&stats](double value) {
         return stats.finite() == 0 ? "-" : fmt::format("{:.4g}", value);
       };
-      table.add({tensor.key, number(stats.least), number(stats.greatest), number(stats.mean()),
+      table.add({tensors[t]->key, number(stats.least), number(stats.greatest), number(stats.mean()),
                  number(stats.norm()), with_commas(stats.zero), with_commas(stats.denormal),
                  with_commas(stats.nan), with_commas(stats.infinite)});
-    });
+    }
     print_section(table, console);
-  }
-
-  /// Calls `read` for each tensor. The progress is cleared at the end, so that a table can be
-  /// printed.
-  template <class Read>
-  static void for_each_read(const Catalog& catalog, const KeyFilter& filter,
-                            driver::TensorDigest& digest, const Console& console,
-                            const Read& read) {
-    PosixClock clock;
-    ProgressLine line(console, clock, "inspect", ProgressLine::Shown::kYes, ProgressUnit::kBytes);
-    ByteProgress progress(line);
-    const auto tensors = tensors_in_order(catalog, filter);
-    for (const StoredTensor* tensor : tensors) progress.expect(bytes_of(*tensor));
-    digest.report_to(&progress);
-    for (const StoredTensor* tensor : tensors) read(*tensor);
-    digest.report_to(nullptr);
   }
 
   std::string path_;
@@ -203,13 +217,11 @@ class InspectVerb final : public Verb {
   std::vector<std::string> ignored_;
   std::int64_t limit_ = -1;  ///< -1 if it was not given
   std::int64_t depth_ = 0;
+  ContentsWanted wanted_;
   bool chunks_ = false;
   bool common_ = false;
-  bool digest_ = false;
-  bool stats_ = false;
   bool values_ = false;
   bool files_ = false;
-  bool json_ = false;
 };
 
 }  // namespace

@@ -9,6 +9,8 @@
 #include "cli/output/json_text.hpp"
 #include "cli/output/release_text.hpp"
 #include "cli/output/value_json.hpp"
+#include "core/base/hash.hpp"
+#include "core/base/sha256.hpp"
 #include "core/geometry/folded_shape.hpp"
 #include "core/state/state_dict.hpp"
 #include "core/summary/checkpoint_summary.hpp"
@@ -289,8 +291,11 @@ void add_or_tell(const ErrorPlace& place, Json& json, Findings& unread, const Ad
 }
 
 void add_content(Checkpoint& checkpoint, const StoredObject& object, const InspectContent& content,
-                 driver::TensorDigest& digest, Json& json) {
-  if (content.digests) json["sha256"] = digest.of(object);
+                 ChecksumTally& checksums, Json& json) {
+  if (content.wanted.sha256) {
+    checksums.add(*checkpoint.slice(object.key, object.file, object.range), object.key);
+    json["sha256"] = hex(sha256_of(checkpoint.object_bytes(object)));
+  }
   if (content.values) add_value(read_bytes_item(checkpoint.object_bytes(object)), json);
 }
 
@@ -562,23 +567,29 @@ Json to_json(const CheckpointSummary& summary) {
 }  // namespace
 
 std::string inspect_json(Checkpoint& checkpoint, const KeyFilter& filter,
-                         const InspectContent& content, driver::TensorDigest& digest,
+                         const InspectContent& content, TensorContents& contents,
                          Findings& unread) {
   const Catalog& catalog = checkpoint.catalog();
+  const ContentsWanted& wanted = content.wanted;
+  auto read = contents.tensors.begin();
   Json tensors = Json::array();
   for (const auto& tensor : catalog.tensors) {
     if (!filter.wants(tensor.key)) continue;
     tensors.push_back(to_json(catalog, tensor));
-    if (content.digests) tensors.back()["sha256"] = digest.of(tensor);
-    if (content.stats) tensors.back()["stats"] = to_json(digest.stats_of(tensor));
+    if (!wanted.any()) continue;
+    if (wanted.digest) tensors.back()["digest"] = hex(read->digest);
+    if (wanted.sha256) tensors.back()["sha256"] = hex(read->sha256);
+    if (wanted.stats) tensors.back()["stats"] = to_json(read->stats);
+    ++read;
   }
+  ChecksumTally checksums;
   Json objects = Json::array();
   for (const auto& object : catalog.objects) {
     if (!filter.wants(object.key)) continue;
     objects.push_back(to_json(catalog, object));
     Json& json = objects.back();
     add_or_tell(place_of(checkpoint, object), json, unread,
-                [&] { add_content(checkpoint, object, content, digest, json); });
+                [&] { add_content(checkpoint, object, content, checksums, json); });
   }
   const Location& location = checkpoint.location();
   std::optional<Checkpoint::Common> common;
@@ -607,8 +618,10 @@ std::string inspect_json(Checkpoint& checkpoint, const KeyFilter& filter,
   for (const Release release : releases.older) json["reshard_for"].push_back(to_string(release));
   json["reshard_optimizer"] = releases.flattened ? Json("fully_reshardable") : Json(nullptr);
   add_modules(checkpoint, common, json);
-  if (content.digests || content.stats)
-    json["damage"] = to_json(errors_in(digest.checksums().findings()));
+  if (wanted.any()) {
+    for (Finding& finding : checksums.findings()) contents.damage.push_back(std::move(finding));
+    json["damage"] = to_json(errors_in(contents.damage));
+  }
   if (!state.empty()) json["common"] = std::move(state);
   return json_text(json);
 }

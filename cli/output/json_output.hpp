@@ -14,8 +14,8 @@
 #include "core/diff/diff.hpp"
 #include "core/export/export.hpp"
 #include "core/reshard/reshard.hpp"
+#include "core/summary/tensor_contents.hpp"
 #include "core/verify/verify.hpp"
-#include "driver/record/tensor_digest.hpp"
 
 namespace reprise::cli {
 
@@ -87,17 +87,16 @@ std::string reshard_json(const ReshardTold& told, const ReshardReport& report);
 
 /// Says what `inspect` reads in addition to the metadata.
 struct InspectContent {
-  bool digests = false;  ///< SHA-256 of tensors (driver::TensorDigest) and of the items of objects
-  bool stats = false;    ///< what the numbers of tensors are like (ElementStats)
-  bool values = false;   ///< values of objects and of the common state, as value_json writes them
+  ContentsWanted wanted;  ///< of tensors; SHA-256 also of the stored bytes of objects
+  bool values = false;    ///< values of objects and of the common state, as value_json writes them
 };
 
 /// Returns the output of `inspect`: the tensors with their chunks, the objects and the files.
-/// Leaves out keys that the filter excludes. `digest` reads and hashes the bytes. If an object or
-/// the common state cannot be read, its content is replaced by an "error", which is also added to
+/// Leaves out keys that the filter excludes. `contents` has what was read of the tensors that pass
+/// it, in the order of the catalog; damage of objects that are hashed is added. If an object or the
+/// common state cannot be read, its content is replaced by an "error", which is also added to
 /// `unread`.
 std::string inspect_json(Checkpoint& checkpoint, const KeyFilter& filter,
-                         const InspectContent& content, driver::TensorDigest& digest,
-                         Findings& unread);
+                         const InspectContent& content, TensorContents& contents, Findings& unread);
 
 }  // namespace reprise::cli

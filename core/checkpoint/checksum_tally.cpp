@@ -11,7 +11,7 @@
 namespace reprise {
 namespace {
 
-constexpr std::size_t kKept = 64;  // mismatches kept per file
+constexpr std::size_t kKept = 64;  // mismatches kept per file: the first by offset
 /// Once this many mismatches have been kept in all, only one is kept for each further file.
 constexpr std::size_t kKeptInAll = 1024;
 constexpr std::size_t kFilesNamed = 6;
@@ -60,13 +60,21 @@ void ChecksumTally::add(const std::string& file, const Record& record, bool matc
   count(of_file.counts.all);
   if (record.name.starts_with(kElements)) count(of_file.counts.elements);
   if (matches) return;
-  if (of_file.kept.size() >= (kept_ < kKeptInAll ? kKept : 1)) return;
-  ++kept_;
   const ErrorPlace place = place_of();
-  of_file.kept.push_back({Severity::kError, Code::kChecksum,
-                          "the content of record " + record.name + " (" + human_bytes(record.size) +
-                              ") does not have its recorded checksum: bytes changed after the save",
-                          place.key, place.file, place.offset});
+  keep(of_file, {Severity::kError, Code::kChecksum,
+                 "the content of record " + record.name + " (" + human_bytes(record.size) +
+                     ") does not have its recorded checksum: bytes changed after the save",
+                 place.key, place.file, place.offset});
+}
+
+void ChecksumTally::keep(OfFile& of_file, Finding finding) {
+  auto& kept = of_file.kept;
+  kept.insert(std::ranges::upper_bound(kept, finding.offset, {}, &Finding::offset),
+              std::move(finding));
+  ++kept_;
+  if (kept.size() <= (kept_ <= kKeptInAll ? kKept : 1)) return;
+  kept.pop_back();
+  --kept_;
 }
 
 void ChecksumTally::add(const ChecksumTally& other) {
@@ -79,11 +87,7 @@ void ChecksumTally::add(const ChecksumTally& other) {
     OfFile& ours = files_[file];
     add_count(ours.counts.all, theirs.counts.all);
     add_count(ours.counts.elements, theirs.counts.elements);
-    for (const Finding& finding : theirs.kept) {
-      if (ours.kept.size() >= (kept_ < kKeptInAll ? kKept : 1)) break;
-      ++kept_;
-      ours.kept.push_back(finding);
-    }
+    for (const Finding& finding : theirs.kept) keep(ours, finding);
   }
 }
 

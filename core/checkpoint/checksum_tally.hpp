@@ -51,7 +51,7 @@ class ChecksumTally {
     files_[file].counts.all.records += records;
   }
 
-  /// Adds what `other` counted.
+  /// Adds what `other` counted. The order in which several are added does not matter.
   void add(const ChecksumTally& other);
 
   /// Returns the counts by file, with the file names that users see.
@@ -67,15 +67,17 @@ class ChecksumTally {
   /// so far.
   void require_no_damage() const;
   /// Returns one error for each mismatch, and one note on files without checksums; empty if there
-  /// are neither. Only the first mismatches are kept; the last finding states how many more there
-  /// are.
+  /// are neither. Only the first mismatches by offset are kept; the last finding states how many
+  /// more there are.
   Findings findings() const;
 
  private:
   struct OfFile {
     Counts counts;
-    Findings kept;
+    Findings kept;  ///< by offset
   };
+
+  void keep(OfFile& of_file, Finding finding);
 
   std::map<std::string, OfFile> files_;
   std::size_t kept_ = 0;

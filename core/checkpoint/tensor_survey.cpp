@@ -27,7 +27,7 @@ class Surveyor {
     for (const Box& box : item.boxes) of(*item.tensor).read(box, block_, take);
   }
   void require_in_place() const { checkpoint_.require_files_in_place(); }
-  Findings findings() const { return checksums_.findings(); }
+  const ChecksumTally& checksums() const { return checksums_; }
 
  private:
   TensorReader& of(const StoredTensor& tensor) {
@@ -89,12 +89,11 @@ Findings survey(Checkpoint& checkpoint, std::span<const SurveyItem> items, const
           if (one) one->require_in_place();
         }
       });
-  Findings findings;
+  ChecksumTally checksums;
   for (const auto& one : surveyors) {
-    if (!one) continue;
-    for (Finding& finding : one->findings()) findings.push_back(std::move(finding));
+    if (one) checksums.add(one->checksums());
   }
-  return findings;
+  return checksums.findings();
 }
 
 }  // namespace reprise

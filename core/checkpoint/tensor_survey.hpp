@@ -31,8 +31,9 @@ void add_chunks(const StoredTensor& tensor, std::vector<SurveyItem>& items);
 
 /// Reads the items, and hands their elements in blocks to what `taker(i)` returns, on any thread;
 /// the blocks of an item come in order. Compares each record that was read as a whole with its
-/// checksum, and returns what was found. Throws the errors of TensorReader and of require_apart,
-/// and STALE_METADATA if the checkpoint was replaced meanwhile.
+/// checksum, and returns what was found, which does not depend on the number of threads. Throws the
+/// errors of TensorReader and of require_apart, and STALE_METADATA if the checkpoint was replaced
+/// meanwhile.
 Findings survey(Checkpoint& checkpoint, std::span<const SurveyItem> items, const SurveyPorts& ports,
                 const std::function<TakeElements(std::size_t)>& taker);
 

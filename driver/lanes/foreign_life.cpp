@@ -1,18 +1,22 @@
 #include "driver/lanes/foreign_life.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <sstream>
+#include <vector>
 
+#include "core/adapters/posix/host_device.hpp"
 #include "core/adapters/posix/posix_store.hpp"
+#include "core/adapters/posix/thread_tasks.hpp"
 #include "core/base/hash.hpp"
 #include "core/ports/no_progress.hpp"
 #include "core/save/commit_protocol.hpp"
+#include "core/seal/content_digest.hpp"
 #include "core/verify/verify.hpp"
 #include "driver/judges/rng_judge.hpp"
 #include "driver/lanes/command_run.hpp"
 #include "driver/lanes/rank_main.hpp"
 #include "driver/lanes/scratch_directory.hpp"
-#include "driver/record/tensor_digest.hpp"
 #include "properties/finding_code.hpp"
 #include "reprise/error.hpp"
 #include "sim/job/modules/megatron_common.hpp"
@@ -25,11 +29,16 @@ namespace {
 /// read. The digest does not depend on how the tensors are divided into chunks.
 std::optional<std::string> content_of(Store& store, const std::string& directory) try {
   Checkpoint checkpoint = Checkpoint::open(store, directory);
-  TensorDigest digest(checkpoint);
+  std::vector<const StoredTensor*> tensors;
+  for (const auto& tensor : checkpoint.catalog().tensors) tensors.push_back(&tensor);
+  HostDevice device("host", 0);
+  ThreadTasks tasks(1);
+  NoProgress progress;
+  const auto digests = content_digests(checkpoint, tensors, {device, tasks, progress}).tensors;
   Hasher content;
-  for (const auto& tensor : checkpoint.catalog().tensors) {
-    content.text(tensor.key);
-    content.text(digest.of(tensor));
+  for (std::size_t t = 0; t < tensors.size(); ++t) {
+    content.text(tensors[t]->key);
+    content.text(hex(digests[t].digest));
   }
   return hex(content.digest());
 } catch (const Error&) {

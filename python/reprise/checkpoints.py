@@ -49,7 +49,8 @@ class Answer(dict):  # type: ignore[type-arg]
 
 
 def inspect(checkpoint: Path, **options: Any) -> Answer:
-    """Returns what is in a checkpoint: its tensors, objects, files. With ``digest=True`` also digests of the tensors.
+    """Returns what is in a checkpoint: its tensors, objects, files. With ``digest=True`` also the ``digest`` of
+    each tensor, as ``digest()`` returns it but in hexadecimal; with ``sha256=True`` the SHA-256 of its bytes.
 
     ``answer["written_by"]`` and ``answer["readable_by"]`` have the releases of torch and Megatron-Core, as far as the
     form of the checkpoint shows them.

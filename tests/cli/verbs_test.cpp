@@ -200,7 +200,7 @@ TEST(Inspect, ListsKeysAndFilesInNaturalOrder) {
 }
 
 TEST(Inspect, AFilterThatLeavesNothingSaysSo) {
-  for (const char* form : {"--chunks", "--json", "--digest"}) {
+  for (const char* form : {"--chunks", "--json", "--digest", "--sha256"}) {
     const auto result = run_program({"inspect", form, "--keys", "no such key", data(kA)});
     EXPECT_EQ(result.exit_code, 3) << form;
     EXPECT_THAT(result.err, HasSubstr("no key matches")) << form;

@@ -188,7 +188,7 @@ class Reprise:
         return out
 
     def inspect(self, directory):
-        return json.loads(self.must("inspect", "--json", "--digest", "--values", directory))
+        return json.loads(self.must("inspect", "--json", "--sha256", "--values", directory))
 
     def agrees_with(self, content):
         """Requires that `verify` accepts the checkpoint, and that each tensor's hash and each object's tree

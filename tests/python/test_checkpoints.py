@@ -157,6 +157,9 @@ class Checkpoints(Scratch):
         copy = self.folder / "copy"
         shutil.copytree(HALVES, copy)
         self.assertEqual(checkpoints.digest(copy), checkpoints.digest(PIECES, jobs=1))
+        inspected = checkpoints.inspect(copy, digest=True, sha256=True, jobs=2)["tensors"]
+        self.assertEqual({one["key"]: int(one["digest"], 16) for one in inspected}, checkpoints.digest(copy))
+        self.assertEqual({len(one["sha256"]) for one in inspected}, {64})
         self.assertEqual(checkpoints.seal(copy)["result"], "sealed")
         self.assertTrue(checkpoints.verify(copy, sealed=True).good)
         self.assertTrue(checkpoints.seal(copy, jobs=1).good)

@@ -56,7 +56,8 @@ TEST(Edge, keys_reach_a_terminal_as_text_by_every_verb) {
   const std::string out = victim.path() + "_out";
   for (const Words& words :
        {Words{"verify", victim.path()}, Words{"verify", "--json", victim.path()},
-        Words{"inspect", victim.path()}, Words{"inspect", "--chunks", "--digest", victim.path()},
+        Words{"inspect", victim.path()},
+        Words{"inspect", "--chunks", "--digest", "--sha256", victim.path()},
         Words{"inspect", "--json", "--values", victim.path()}, Words{"diff", victim.path(), kGood},
         Words{"diff", "--json", victim.path(), kGood}, Words{"reshard", victim.path(), out},
         Words{"verify", victim.path() + "/" + kEvil}, Words{kEvil}, Words{"verify", "--" + kEvil},

@@ -111,7 +111,7 @@ std::string fixture(const std::string& name) { return data("safetensors_0.8.0/" 
 
 /// Returns dtype, shape and digest of each tensor.
 Json described(const std::string& path) {
-  const auto result = run_program({"inspect", "--json", "--digest", path});
+  const auto result = run_program({"inspect", "--json", "--sha256", path});
   EXPECT_EQ(result.exit_code, 0) << result.all();
   const Json inspected = Json::parse(result.out);
   Json found = Json::object();
@@ -213,7 +213,7 @@ TEST(SafetensorsVerbs, what_contradicts_itself_is_read_by_no_verb) {
   const std::string words = "the file is missing, but the index says that it has this tensor";
   for (const auto& arguments : std::vector<std::vector<std::string>>{
            {"inspect", victim.path()},
-           {"inspect", "--digest", victim.path()},
+           {"inspect", "--sha256", victim.path()},
            {"diff", victim.path(), fixture("transformers_shards")},
            {"diff", fixture("transformers_shards"), victim.path()},
            {"reshard", victim.path(), victim.path() + "_out"}}) {
@@ -298,7 +298,7 @@ TEST(TorchSaveVerbs, inspect_finds_what_torch_load_does) {
   const Json files = expected_files();
   EXPECT_EQ(files.size(), 9U);
   for (const auto& [name, expected] : files.items()) {
-    const auto result = run_program({"inspect", "--json", "--digest", fixture(name)});
+    const auto result = run_program({"inspect", "--json", "--sha256", fixture(name)});
     // One value of names.pt has no name.
     EXPECT_EQ(result.exit_code, 0) << result.all();
     const Json inspected = Json::parse(result.out);
@@ -501,7 +501,7 @@ std::string without_rank(const std::string& key) { return key.substr(0, key.find
 
 void expect_whole_tensors(const std::string& folder, const std::string& name) {
   const Json expected = expected_of(folder, name);
-  const auto result = run_program({"inspect", "--json", "--digest", data(folder + name)});
+  const auto result = run_program({"inspect", "--json", "--sha256", data(folder + name)});
   EXPECT_EQ(result.exit_code, 0) << result.all();
   const Json inspected = Json::parse(result.out);
   std::set<std::string> found;
@@ -553,7 +553,7 @@ TEST(RankFilesVerbs, reshard_makes_one_checkpoint_and_diff_finds_it_the_same) {
     const auto model =
         run_program({"diff", "--keys", "^model", "--ignore", "@rank", data(path), out});
     EXPECT_NE(model.exit_code, 2) << model.all();
-    const auto inspected = Json::parse(run_program({"inspect", "--json", "--digest", out}).out);
+    const auto inspected = Json::parse(run_program({"inspect", "--json", "--sha256", out}).out);
     const Json expected = path == kPackage + "mesh" ? expected_of(kPackage, "mesh")
                                                     : expected_of(kRankFiles, "fsdp2");
     std::size_t found = 0;
@@ -595,7 +595,7 @@ TEST(RankFilesVerbs, export_writes_equal_copies_once_and_names_others) {
     ASSERT_EQ(made.exit_code, 0) << made.all();
     EXPECT_THAT(made.out,
                 HasSubstr("ranks differ, so that each has its own: extra_state.rng@rank0"));
-    const auto inspected = Json::parse(run_program({"inspect", "--json", "--digest", out}).out);
+    const auto inspected = Json::parse(run_program({"inspect", "--json", "--sha256", out}).out);
     std::size_t found = 0;
     for (const Json& tensor : inspected["tensors"]) {
       const auto key = tensor["key"].get<std::string>();
@@ -778,7 +778,7 @@ const std::string kUniversal = "deepspeed_0.19.8/universal";
 TEST(UniversalVerbs, inspect_finds_what_torch_load_does) {
   std::ifstream file(data("deepspeed_0.19.8/expected.json"));
   const Json expected = Json::parse(file)["tensors"];
-  const auto result = run_program({"inspect", "--json", "--digest", data(kUniversal)});
+  const auto result = run_program({"inspect", "--json", "--sha256", data(kUniversal)});
   EXPECT_EQ(result.exit_code, 0) << result.all();
   const Json inspected = Json::parse(result.out);
   EXPECT_EQ(inspected["kind"], "DeepSpeed universal");

@@ -54,7 +54,7 @@ std::map<std::string, std::string> digests_of(const Json& inspected) {
 TEST(InspectContent, DigestsAreThoseThatTorchHashed) {
   ASSERT_GT(described().size(), 15U);
   for (const auto& name : described()) {
-    const auto result = run_program({"inspect", "--json", "--digest", data(name)});
+    const auto result = run_program({"inspect", "--json", "--sha256", data(name)});
     ASSERT_EQ(result.exit_code, 0) << name << result.all();
     std::map<std::string, std::string> expected;
     std::ifstream file(data(name) + ".expected.json");
@@ -66,9 +66,63 @@ TEST(InspectContent, DigestsAreThoseThatTorchHashed) {
   }
 }
 
+/// Returns the digests by key that a verb prints with --json.
+std::map<std::string, std::string> printed_digests(std::vector<std::string> words) {
+  words.emplace_back("--json");
+  const auto result = run_program(words);
+  EXPECT_EQ(result.exit_code, 0) << result.all();
+  std::map<std::string, std::string> digests;
+  const Json document = Json::parse(result.out);
+  for (const Json& tensor : document["tensors"]) {
+    digests[tensor["key"]] = tensor["digest"];
+    EXPECT_EQ(tensor.contains("sha256"), words.size() == 5) << tensor["key"];
+  }
+  return digests;
+}
+
+TEST(InspectContent, DigestsAreThoseOfTheVerbDigest) {
+  for (const auto& name : described()) {
+    const auto expected = printed_digests({"digest", data(name)});
+    ASSERT_FALSE(expected.empty()) << name;
+    EXPECT_EQ(printed_digests({"inspect", "--digest", data(name)}), expected) << name;
+    // Whole tensors are read for both, and chunks for the digest alone.
+    EXPECT_EQ(printed_digests({"inspect", "--digest", "--sha256", data(name)}), expected) << name;
+  }
+}
+
+TEST(InspectContent, TheDigestsOfCopiesAreEqual) {
+  const std::string folder = "torch_2.15.0/";
+  const auto a = printed_digests({"inspect", "--digest", data(folder + "same_content_a")});
+  EXPECT_EQ(printed_digests({"inspect", "--digest", data(folder + "same_content_b")}), a);
+  EXPECT_NE(printed_digests({"inspect", "--digest", data(folder + "different_content")}), a);
+}
+
+TEST(InspectContent, NoNumberOfThreadsChangesTheOutput) {
+  const Victim damaged("torch_2.15.0/same_content_a");
+  for (const char* key : {"embedding", "ids"}) {
+    const auto place = damaged.elements_of(key);
+    damaged.flip(place.file, place.offset + 5);
+  }
+  for (const std::string& path : {data("mcore_0.16.1_gpt_dp2"), damaged.path()}) {
+    for (const char* form : {"--digest", "--sha256", "--stats"}) {
+      const auto with = [&](const char* threads) {
+        return run_program({"inspect", "--json", form, "--jobs", threads, path});
+      };
+      const auto one = with("1");
+      EXPECT_EQ(one.exit_code, path == damaged.path() ? 2 : 0) << one.all();
+      for (const char* threads : {"2", "7"}) {
+        EXPECT_EQ(with(threads).all(), one.all()) << form << " --jobs " << threads;
+      }
+    }
+  }
+  for (const char* threads : {"0", "-1", "two", "1025"}) {
+    EXPECT_EQ(run_program({"inspect", "--digest", "--jobs", threads, damaged.path()}).exit_code, 2);
+  }
+}
+
 TEST(InspectContent, ATableForPeopleHoldsThemToo) {
   const auto result =
-      run_program({"inspect", "--digest", "--keys", "^ids$", data("torch_2.15.0/same_content_a")});
+      run_program({"inspect", "--sha256", "--keys", "^ids$", data("torch_2.15.0/same_content_a")});
   EXPECT_THAT(result.out,  // SHA-256 of 0..6 as int64
               HasSubstr("81845a01dafa45c9b26e10a7af52a92e8604d5d8ef690f1e3ccdcfe3b5c6ae98"));
 }
@@ -76,7 +130,7 @@ TEST(InspectContent, ATableForPeopleHoldsThemToo) {
 TEST(InspectContent, OneBitOfPayloadChangesOneDigest) {
   const Victim victim("torch_2.15.0/same_content_a");
   const auto inspect = [&victim](int exit_code) {
-    const auto result = run_program({"inspect", "--json", "--digest", victim.path()});
+    const auto result = run_program({"inspect", "--json", "--sha256", victim.path()});
     EXPECT_EQ(result.exit_code, exit_code) << result.all();
     return digests_of(Json::parse(result.out));
   };
@@ -90,7 +144,8 @@ TEST(InspectContent, OneBitOfPayloadChangesOneDigest) {
 }
 
 TEST(InspectContent, WhatDoesNotHaveItsChecksumIsDamage) {
-  const std::vector<std::vector<std::string>> forms = {{"--digest"}, {"--digest", "--json"}};
+  const std::vector<std::vector<std::string>> forms = {
+      {"--sha256"}, {"--digest"}, {"--stats"}, {"--sha256", "--json"}, {"--digest", "--json"}};
   for (const auto& form : forms) {
     const Victim victim("torch_2.15.0/same_content_a");
     const auto place = victim.elements_of("embedding");

@@ -5,7 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <string>
+#include <vector>
 
 #include "tests/contracts/error_of.hpp"
 
@@ -59,22 +61,40 @@ TEST(ChecksumTally, keeps_the_first_wrong_record_of_every_file) {
 
 TEST(ChecksumTally, keeps_at_most_1024_wrong_records_and_one_of_each_other_file) {
   ChecksumTally tally;
-  std::size_t kept = 0;  // the place is asked for only if the record is kept
-  const auto add_to = [&](const std::string& file, std::size_t records) {
-    for (std::size_t i = 0; i < records; ++i) {
-      tally.add(file, {.name = "data/0", .size = 4, .crc = 7}, false, [&] {
-        ++kept;
-        return ErrorPlace{};
-      });
+  for (int file = 0; file < 16; ++file) {  // without checksums, so kept but not told
+    for (int i = 0; i < 63; ++i) {
+      tally.add(std::to_string(file), {.name = "data/0", .size = 4, .crc = 0}, false,
+                [] { return ErrorPlace{}; });
     }
-  };
-  for (int file = 0; file < 16; ++file) add_to(std::to_string(file), 63);
-  EXPECT_EQ(kept, 16U * 63);
-  add_to("at the limit", 200);
-  EXPECT_EQ(kept, 1024U);
-  add_to("beyond it", 3);
-  EXPECT_EQ(kept, 1025U);
+  }
+  add_wrong(tally, "at the limit", 200);
+  add_wrong(tally, "beyond it", 3);
+  const Findings findings = tally.findings();
+  ASSERT_EQ(findings.size(), 16U + 1 + 2);
+  EXPECT_EQ(findings[15].key, "at the limit15");
+  EXPECT_EQ(findings[16].key, "beyond it0");
+  EXPECT_EQ(findings[17].message, "186 more records are wrong");
   EXPECT_EQ(tally.mismatches(), 16U * 63 + 203);
+}
+
+TEST(ChecksumTally, the_first_records_are_told_in_whatever_order_they_come) {
+  ChecksumTally forward;
+  add_wrong(forward, "f", 100);
+  std::vector<ChecksumTally> threads(3);
+  for (std::size_t i = 100; i-- > 0;) {
+    const Record record{.name = "data/" + std::to_string(i), .size = 4, .crc = 7};
+    threads[i % threads.size()].add("f", record, false, [&] {
+      return ErrorPlace{.key = "f" + std::to_string(i), .file = "f", .offset = i};
+    });
+  }
+  ChecksumTally merged;
+  for (const ChecksumTally& thread : threads) merged.add(thread);
+  const Findings found = merged.findings();
+  ASSERT_EQ(found.size(), forward.findings().size());
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    EXPECT_EQ(found[i].key, forward.findings()[i].key);
+    EXPECT_EQ(found[i].message, forward.findings()[i].message);
+  }
 }
 
 TEST(ChecksumTally, counts_are_by_file_and_those_of_elements_apart) {
