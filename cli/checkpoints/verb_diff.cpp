@@ -100,7 +100,7 @@ class DiffVerb final : public Verb {
               "don't look for where values come from that differ, which reads the tensors that "
               "differ up to three times more")
         .number(jobs_, "--jobs", 1,
-                "number of threads that look for sources (default: the processors)")
+                "number of threads (default: the processors); it changes nothing that is printed")
         .flag(unchecked_, "--no-checksums",
               "don't check checksums (checking reads everything twice)")
         .flag(json_, "--json", "print one JSON document")
@@ -206,6 +206,8 @@ class DiffVerb final : public Verb {
     ProgressLine progress(console, clock, "diff",
                           quiet_ || json_ ? ProgressLine::Shown::kNever : ProgressLine::Shown::kYes,
                           ProgressUnit::kBytes);
+    ThreadTasks tasks(threads_for(jobs_));
+    options.tasks = &tasks;
     return diff(left, right, device, options, progress);
   }
 

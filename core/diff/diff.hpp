@@ -125,8 +125,8 @@ struct DiffOptions {
   /// Returns true for differences in the common state that are to be ignored, for example at the
   /// path "common_state['args']['lr']". If no function is set, no difference is ignored.
   std::function<bool(std::string_view path)> path_ignored;
-  /// Size of the blocks read from each side. The comparison uses three buffers of this size: one
-  /// for each side, and one for staging.
+  /// Size of the blocks read from each side. Each thread uses three buffers of this size: one for
+  /// each side, and one for staging.
   std::uint64_t block_bytes = std::uint64_t{2} << 20U;
   std::size_t differences_max = 8;  ///< upper limit per object
   /// If true, each record that is read is compared with its checksum. Objects and files are then
@@ -135,6 +135,9 @@ struct DiffOptions {
   /// If true, tensors of different element types are compared by value (compare_values.hpp), if
   /// there is a type to which both convert exactly.
   bool values = false;
+  /// Compares tensors on its threads, one tensor per thread at a time; null: on the caller's. The
+  /// report is the same.
+  Tasks* tasks = nullptr;
 };
 
 /// Compares two checkpoints. If an item can't be read or disagrees with the metadata, the report

@@ -1,12 +1,19 @@
 #include "core/diff/diff_tensors.hpp"
 
 #include <algorithm>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <vector>
 
+#include "core/checkpoint/batches.hpp"
 #include "core/checkpoint/tensor_reader.hpp"
 #include "core/diff/layout_bound.hpp"
 #include "core/diff/rank_pairs.hpp"
 #include "core/geometry/blocks.hpp"
 #include "core/geometry/compare_values.hpp"
+#include "core/ports/tasks_at_once.hpp"
 
 namespace reprise {
 namespace {
@@ -42,38 +49,64 @@ std::uint64_t bytes_of(const StoredTensor& tensor) {
   return static_cast<std::uint64_t>(volume(logical_shape(tensor))) * size_of(tensor.dtype);
 }
 
+/// Reports what all threads have compared so far.
+class SharedProgress {
+ public:
+  SharedProgress(Progress& progress, std::uint64_t total) : progress_(progress), total_(total) {}
+
+  void go(const std::string& key, std::uint64_t bytes) {
+    const std::lock_guard lock(advancing_);
+    done_ += bytes;
+    progress_.advance(key, done_, total_);
+  }
+  void pass_over(std::uint64_t bytes) {
+    const std::lock_guard lock(advancing_);
+    done_ += bytes;
+  }
+
+ private:
+  Progress& progress_;
+  std::uint64_t total_;
+  std::mutex advancing_;
+  std::uint64_t done_ = 0;
+};
+
+/// Compares tensors for one thread.
 class TensorDiffer {
  public:
-  TensorDiffer(const ReaderResources& left, const ReaderResources& right, DiffSides& sides,
-               const DiffOptions& options, Progress& progress, std::uint64_t total)
-      : left_(left),
-        right_(right),
-        sides_(sides),
+  TensorDiffer(const DiffSides& sides, Device& device, const DiffOptions& options,
+               SharedProgress& progress)
+      : left_side_(sides.left),
+        right_side_(sides.right),
+        seams_(sides.seams),
+        staging_(options.block_bytes),
+        left_{left_side_, device, staging_, options.checksums ? &left_checksums_ : nullptr},
+        right_{right_side_, device, staging_, options.checksums ? &right_checksums_ : nullptr},
         buffer_left_(options.block_bytes),
         buffer_right_(options.block_bytes),
-        progress_(progress),
-        total_(total) {}
+        progress_(progress) {}
 
-  void compare(const Pair& pair, TensorDiff& result) {
-    const std::uint64_t end = done_ + bytes_of(*pair.left);
-    DiffVerdict if_unread = DiffVerdict::kNotKnown;
+  /// Returns the error if the tensor can't be read.
+  std::optional<Error> compare(const Pair& pair, TensorDiff& result) {
+    left_to_do_ = bytes_of(*pair.left);
+    std::optional<Error> unread;
     try {
       compare_blocks(pair, result);
-    } catch (const Unread& unread) {
-      if_unread = sides_.seams.unread(sides_.unread, unread.error);
-      result.unread = true;
-      result.reason = "it can't be read: " + unread.error.message();
+    } catch (const Unread& caught) {
+      unread = caught.error;
     }
-    done_ = end;
-    if (!result.comparison.same()) {
-      result.verdict = DiffVerdict::kDifferent;
-    } else if (result.unread) {
-      result.verdict = if_unread;
-      result.comparison = {};
-      result.change.reset();
-    } else if (result.compared_as) {
-      result.verdict = DiffVerdict::kSameValues;
-    }
+    progress_.pass_over(left_to_do_);
+    return unread;
+  }
+
+  /// Adds the checksums that were compared.
+  void add_to(DiffSides& sides) const {
+    sides.left_checksums.add(left_checksums_);
+    sides.right_checksums.add(right_checksums_);
+  }
+  void require_in_place() const {
+    left_side_.require_files_in_place();
+    right_side_.require_files_in_place();
   }
 
  private:
@@ -96,15 +129,16 @@ class TensorDiffer {
     const auto width = std::max(left_width, size_of(pair.right->dtype));
     const auto most = static_cast<std::int64_t>(buffer_left_.size() / width);
     unchanged_first_ = 0;
-    for (const Box& box : sides_.seams.compared(*pair.left, *pair.right)) {
+    for (const Box& box : seams_.compared(*pair.left, *pair.right)) {
       for_each_block(box, most, [&](const Box& block) {
         read(pair, [&] {
           left->read(block, buffer_left_.data());
           right->read(block, buffer_right_.data());
         });
         judge(block, result);
-        done_ += static_cast<std::uint64_t>(block.elements()) * left_width;
-        progress_.advance(pair.key(), done_, total_);
+        const auto bytes = static_cast<std::uint64_t>(block.elements()) * left_width;
+        left_to_do_ -= std::min(bytes, left_to_do_);
+        progress_.go(pair.key(), bytes);
       });
     }
     if (result.change) read(pair, [&] { add_unchanged_first(pair, most, *result.change); });
@@ -132,7 +166,7 @@ class TensorDiffer {
     ReaderResources resources = left_;
     resources.checksums = nullptr;
     TensorReader again(resources, *pair.left);
-    for (const Box& box : sides_.seams.compared(*pair.left, *pair.right)) {
+    for (const Box& box : seams_.compared(*pair.left, *pair.right)) {
       for_each_block(box, most, [&](const Box& block) {
         if (unchanged_first_ == 0) return;
         --unchanged_first_;
@@ -175,16 +209,39 @@ class TensorDiffer {
     result.first_right = print_element(right, buffer_right_.data() + at * size_of(right));
   }
 
+  Checkpoint left_side_;
+  Checkpoint right_side_;
+  const DiffSeams& seams_;
+  ChecksumTally left_checksums_;
+  ChecksumTally right_checksums_;
+  Bytes staging_;
   ReaderResources left_;
   ReaderResources right_;
-  DiffSides& sides_;
   Bytes buffer_left_;
   Bytes buffer_right_;
-  Progress& progress_;
-  std::uint64_t total_;
-  std::uint64_t done_ = 0;
+  SharedProgress& progress_;
+  std::uint64_t left_to_do_ = 0;       ///< bytes of this tensor that were not compared yet
   std::uint64_t unchanged_first_ = 0;  ///< blocks of this tensor before the first that differs
 };
+
+/// Decides on a tensor that was compared, or that could not be read.
+void judge_compared(DiffSides& sides, const std::optional<Error>& unread, TensorDiff& result) {
+  DiffVerdict if_unread = DiffVerdict::kNotKnown;
+  if (unread) {
+    if_unread = sides.seams.unread(sides.unread, *unread);
+    result.unread = true;
+    result.reason = "it can't be read: " + unread->message();
+  }
+  if (!result.comparison.same()) {
+    result.verdict = DiffVerdict::kDifferent;
+  } else if (result.unread) {
+    result.verdict = if_unread;
+    result.comparison = {};
+    result.change.reset();
+  } else if (result.compared_as) {
+    result.verdict = DiffVerdict::kSameValues;
+  }
+}
 
 /// Turns "different" into "not comparable" for buckets of different model-parallel layouts. Equal
 /// positions in such buckets hold different elements.
@@ -196,6 +253,25 @@ void excuse_other_buckets(DiffSides& sides, TensorDiff& result) {
             .left = result.left,
             .right = result.right,
             .reason = "depends on the layout: buckets of another model-parallel layout"};
+}
+
+/// Calls `compare` for each number below `tensors`, on all threads, with the differ of the thread.
+template <class Compare>
+void compare_all(DiffSides& sides, Device& device, const DiffOptions& options, Progress& progress,
+                 std::uint64_t total, std::size_t tensors, const Compare& compare) {
+  TasksAtOnce at_once;
+  Tasks& tasks = options.tasks != nullptr ? *options.tasks : at_once;
+  SharedProgress shared(progress, total);
+  std::vector<std::unique_ptr<TensorDiffer>> differs(static_cast<std::size_t>(tasks.threads()));
+  do_all(tasks, tensors, [&](std::size_t thread) {
+    differs[thread] = std::make_unique<TensorDiffer>(sides, device, options, shared);
+    return [&compare, own = differs[thread].get()](std::size_t i) { compare(*own, i); };
+  });
+  for (const auto& differ : differs) {
+    if (!differ) continue;
+    differ->add_to(sides);
+    differ->require_in_place();
+  }
 }
 
 void count(const TensorDiff& result, DiffReport& report) {
@@ -234,15 +310,8 @@ void diff_tensors(DiffSides& sides, Device& device, const DiffOptions& options, 
   auto pairs = sides.seams.tensors(sides.left.catalog().tensors, sides.right.catalog().tensors);
   report.ignored_keys +=
       std::erase_if(pairs, [&](const Pair& pair) { return !wanted(options, pair.key()); });
+  std::vector<std::size_t> to_read;
   std::uint64_t total = 0;
-  for (const Pair& pair : pairs) {
-    if (judge_pair(pair, sides.seams, options) == DiffVerdict::kSame) total += bytes_of(*pair.left);
-  }
-  Bytes staging(options.block_bytes);
-  TensorDiffer differ(
-      {sides.left, device, staging, options.checksums ? &sides.left_checksums : nullptr},
-      {sides.right, device, staging, options.checksums ? &sides.right_checksums : nullptr}, sides,
-      options, progress, total);
   for (const Pair& pair : pairs) {
     TensorDiff result{.key = pair.key(), .verdict = judge_pair(pair, sides.seams, options)};
     result.left = side_of(pair.left);
@@ -252,12 +321,22 @@ void diff_tensors(DiffSides& sides, Device& device, const DiffOptions& options, 
       result.reason = words_without_type(result);
     }
     if (result.verdict == DiffVerdict::kSame) {
-      differ.compare(pair, result);
-      excuse_other_buckets(sides, result);
+      to_read.push_back(report.tensors.size());
+      total += bytes_of(*pair.left);
     }
-    count(result, report);
     report.tensors.push_back(std::move(result));
   }
+  std::vector<std::optional<Error>> unread(to_read.size());
+  compare_all(sides, device, options, progress, total, to_read.size(),
+              [&](TensorDiffer& differ, std::size_t i) {
+                unread[i] = differ.compare(pairs[to_read[i]], report.tensors[to_read[i]]);
+              });
+  for (std::size_t i = 0; i < to_read.size(); ++i) {
+    TensorDiff& result = report.tensors[to_read[i]];
+    judge_compared(sides, unread[i], result);
+    excuse_other_buckets(sides, result);
+  }
+  for (const TensorDiff& result : report.tensors) count(result, report);
 }
 
 }  // namespace reprise

@@ -1,0 +1,64 @@
+// Tests that --jobs changes no byte of what a verb says, of healthy checkpoints and of damaged
+// ones.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/program/damage.hpp"
+#include "tests/program/run_program.hpp"
+
+namespace reprise::test::jobs_test {
+namespace {
+
+using Words = std::vector<std::string>;
+
+const std::string kA = "torch_2.15.0/same_content_a";
+const std::string kB = "torch_2.15.0/different_content";
+
+ProgramResult with_jobs(Words words, const std::string& jobs) {
+  words.insert(words.end(), {"--jobs", jobs});
+  return run_program(words);
+}
+
+TEST(Jobs, no_number_of_threads_changes_what_a_verb_says) {
+  const Victim damaged(kA);
+  for (const char* key : {"embedding", "ids"}) {
+    const auto place = damaged.elements_of(key);
+    damaged.flip(place.file, place.offset + 5);
+  }
+  struct Row {
+    Words words;
+    int exit_code;
+  };
+  for (const Row& row :
+       {Row{{"diff", data(kA), data("torch_2.15.0/same_content_b")}, 0},
+        Row{{"diff", data(kA), data(kB)}, 1}, Row{{"diff", "--json", data(kA), data(kB)}, 1},
+        Row{{"diff", data(kA), damaged.path()}, 2},
+        Row{{"diff", "--json", damaged.path(), data(kB)}, 2},
+        Row{{"inspect", "--json", "--digest", damaged.path()}, 2},
+        Row{{"inspect", "--sha256", "--stats", data(kA)}, 0}, Row{{"digest", data(kA)}, 0},
+        Row{{"digest", damaged.path()}, 2}, Row{{"seal", "--json", damaged.path()}, 2}}) {
+    const auto one = with_jobs(row.words, "1");
+    EXPECT_EQ(one.exit_code, row.exit_code) << row.words.front() << one.all();
+    for (const char* jobs : {"2", "7"}) {
+      const auto result = with_jobs(row.words, jobs);
+      EXPECT_EQ(result.exit_code, row.exit_code) << row.words.front() << " --jobs " << jobs;
+      EXPECT_EQ(result.out, one.out) << row.words.front() << " --jobs " << jobs;
+      EXPECT_EQ(result.err, one.err) << row.words.front() << " --jobs " << jobs;
+    }
+    EXPECT_EQ(run_program(row.words).all(), one.all()) << row.words.front();
+  }
+}
+
+TEST(Jobs, what_is_no_number_of_threads_is_a_usage_error) {
+  for (const char* jobs : {"0", "-1", "two", "1.5", "1025", ""}) {
+    EXPECT_EQ(with_jobs({"diff", data(kA), data(kB)}, jobs).exit_code, 2) << jobs;
+    EXPECT_EQ(with_jobs({"inspect", "--digest", data(kA)}, jobs).exit_code, 2) << jobs;
+  }
+}
+
+}  // namespace
+}  // namespace reprise::test::jobs_test
