@@ -163,7 +163,7 @@ check_tidy() { # check_tidy DEADLINE
   ((rc == 0))
 }
 
-# lint_within SECONDS: gives clang-tidy that long, and the headers; the other checks have no limit.
+# lint_within SECONDS: the headers and clang-tidy have that long each; the other checks have no limit.
 lint_within() {
   local rc=0
   step "checking the format"

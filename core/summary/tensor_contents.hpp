@@ -20,7 +20,7 @@ struct ContentsWanted {
   bool any() const { return digest || sha256 || stats; }
 };
 
-/// What was not wanted keeps its default.
+/// A field that was not asked for keeps its default.
 struct TensorContent {
   /// The digest of docs/trainers.md, which adds up over boxes. The key of a tensor in it is the one
   /// a job knows it by.
