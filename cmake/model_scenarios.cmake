@@ -1,11 +1,12 @@
-# Builds test_models_scenarios: the driver and the scenarios of the GPU lane, with the CUDA adapter
-# and the job's kernels compiled against the model of CUDA. Their objects stand before the libraries
+# Builds test_models_scenarios: the driver and the scenarios of the GPU lane, and the tests of the job's
+# kernels, with the CUDA adapter and these kernels compiled against the model of CUDA. Their objects stand before the libraries
 # of the same folders, so the linker takes nothing from these.
 
 set(_scenario_sources)
 file(GLOB _scenario_units CONFIGURE_DEPENDS
   ${CMAKE_CURRENT_SOURCE_DIR}/core/adapters/cuda/*.cpp ${CMAKE_CURRENT_SOURCE_DIR}/core/adapters/cuda/*.cu
-  ${CMAKE_CURRENT_SOURCE_DIR}/sim/cuda/*.cpp ${CMAKE_CURRENT_SOURCE_DIR}/sim/cuda/*.cu)
+  ${CMAKE_CURRENT_SOURCE_DIR}/sim/cuda/*.cpp ${CMAKE_CURRENT_SOURCE_DIR}/sim/cuda/*.cu
+  ${CMAKE_CURRENT_SOURCE_DIR}/tests/sim/cuda/*_test.cpp)
 list(FILTER _scenario_units EXCLUDE REGEX "/no_[a-z0-9_]*\\.cpp$")
 reprise_model_units("${_scenario_units}" _scenario_sources)
 file(GLOB _scenario_own CONFIGURE_DEPENDS ${_models}/cuda/*.cpp ${_models}/scenarios/*.cpp)

@@ -1,4 +1,5 @@
 #include "core/adapters/cuda/launch.cuh"
+#include "sim/cuda/digest_kernel.hpp"
 #include "sim/cuda/element_kernels.hpp"
 
 namespace reprise::sim {
@@ -56,6 +57,17 @@ struct CopyPart {
   REPRISE_HD void operator()(std::int64_t part) const { move_part(copy, part); }
 };
 
+template <class Term>
+void queue_term(CudaStreamRef stream, const ElementMap& over, const Term& term, Sums* sums) {
+  launch_blocks(stream, blocks_for(stream.device, over.elements), "a sum over elements",
+                sum_kernel<Term>, over, term, sums);
+}
+template <class Word>
+void queue_term(CudaStreamRef stream, const ElementMap& over, const DigestTerm<Word>& term,
+                Sums* sums) {
+  queue_digest(stream, over, term.digest, &sums->values[0]);
+}
+
 }  // namespace
 
 void queue_copy(CudaStreamRef stream, const StridedCopy& copy) {
@@ -75,13 +87,7 @@ void queue_work(CudaStreamRef stream, const ElementMap& over, const ElementWork&
 
 void queue_sum(CudaStreamRef stream, const ElementMap& over, const ElementTerm& term, Sums* sums) {
   if (over.elements == 0) return;
-  const std::int64_t blocks = blocks_for(stream.device, over.elements);
-  std::visit(
-      [&](const auto& one) {
-        launch_blocks(stream, blocks, "a sum over elements",
-                      sum_kernel<std::decay_t<decltype(one)>>, over, one, sums);
-      },
-      term);
+  std::visit([&](const auto& one) { queue_term(stream, over, one, sums); }, term);
 }
 
 void queue_search(CudaStreamRef stream, const ElementMap& over, const StaleWeight& stale,

@@ -5,11 +5,13 @@
 
 BUILD is the build folder of the preset gpu; its compile_commands.json says how each .cu file is
 compiled. Each is compiled again, for its registers, spills and stack, which ptxas prints. cuobjdump
-shows the machine code, in which accesses of 16 bytes are counted. Without it they are not checked.
+shows the machine code, in which accesses of 16 bytes and the instructions of the main loop are counted.
+Without it these are not checked.
 
 The check fails if a kernel spills, if it has more registers than leave the table's number of blocks of
-256 threads on a multiprocessor, more stack, or fewer accesses of 16 bytes than the table, or if it is
-in only one of both. Exit status: 0, 1, or 3 if the accesses were not checked.
+256 threads on a multiprocessor, more stack, fewer accesses of 16 bytes, or a main loop that is a tenth
+longer than in the table, or if it is in only one of both. Exit status: 0, 1, or 3 if the machine code
+was not looked at.
 """
 import argparse
 import collections
@@ -24,8 +26,12 @@ import sys
 THREADS = 256  # of a block: kThreadsPerBlock in launch.cuh
 REGISTERS = 65536  # of a multiprocessor, for all three architectures
 BLOCKS_MAX = 8  # with 2048 threads
+LOOP_MORE = 0.1  # by which the main loop may be longer than in the table: compilers differ
 GRAIN = 8  # registers of a thread are given in steps of this
-FIELDS = ("registers", "registers_max", "blocks", "spill_stores", "spill_loads", "stack", "loads16", "stores16")
+FIELDS = ("registers", "registers_max", "blocks", "spill_stores", "spill_loads", "stack", "loads16", "stores16", "loop", "loop_loads16")
+
+WIDE_LOAD = re.compile(r"\bLDG?\.E[.A-Z0-9]*\.128\b")
+WIDE_STORE = re.compile(r"\bSTG?\.E[.A-Z0-9]*\.128\b")
 
 Kernel = collections.namedtuple("Kernel", FIELDS)
 
@@ -90,21 +96,45 @@ def compiled(directory, file, command, folder):
     return found, made
 
 
-def accesses(cuobjdump, made):
-    """Returns {(symbol, architecture): (loads, stores)} of 16 bytes of a compiled file."""
+def main_loop(code):
+    """Returns (instructions, loads of 16 bytes) of the shortest loop that has a third of the kernel's such loads or more.
+
+    `code` has an address and a text for each instruction. (0, 0) without such a loop.
+    """
+    wide = [at for at, text in code if WIDE_LOAD.search(text)]
+    found = []
+    for at, text in code:
+        back = re.search(r"\bBRA\b.*0x([0-9a-f]+)", text)
+        if back and int(back.group(1), 16) < at:
+            begin = int(back.group(1), 16)
+            loads = sum(begin <= one <= at for one in wide)
+            if loads and 3 * loads >= len(wide):
+                found.append((sum(begin <= one <= at for one, _ in code), loads))
+    return min(found, default=(0, 0))
+
+
+def machine_code(cuobjdump, made):
+    """Returns {(symbol, architecture): [(address, text)]} of a compiled file."""
     text = subprocess.run([cuobjdump, "-sass", made], check=True, stdout=subprocess.PIPE, text=True).stdout
-    counts, architecture, at = {}, 0, None
+    codes, architecture, at = {}, 0, None
     for line in text.splitlines():
         code = re.search(r"^\s*code for sm_(\d+)", line)
         if code:
             architecture = int(code.group(1))
         function = re.search(r"^\s*Function : (\w+)", line)
         if function:
-            at = counts.setdefault((function.group(1), architecture), [0, 0])
-        access = re.search(r"\b(LDG?|STG?)\.E[.A-Z0-9]*\.128\b", line)
-        if access and at is not None:
-            at[0 if access.group(1).startswith("LD") else 1] += 1
-    return counts
+            at = codes.setdefault((function.group(1), architecture), [])
+        instruction = re.match(r"\s*/\*([0-9a-f]{4,6})\*/\s+(.*?);", line)
+        if instruction and at is not None:
+            at.append((int(instruction.group(1), 16), instruction.group(2)))
+    return codes
+
+
+def counts_of(code):
+    """Returns the loads and stores of 16 bytes, and the main loop's instructions and loads."""
+    loads = sum(bool(WIDE_LOAD.search(text)) for _, text in code)
+    stores = sum(bool(WIDE_STORE.search(text)) for _, text in code)
+    return loads, stores, *main_loop(code)
 
 
 def look(build, cuobjdump, jobs):
@@ -115,18 +145,18 @@ def look(build, cuobjdump, jobs):
     kernels = {}
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         for source, (found, made) in zip(sources, pool.map(lambda one: compiled(*one, folder), sources)):
-            counts = accesses(cuobjdump, made) if cuobjdump else {}
+            codes = machine_code(cuobjdump, made) if cuobjdump else {}
             names = short_names(sorted({symbol for symbol, _ in found}))
             for (symbol, architecture), one in found.items():
-                loads, stores = counts.get((symbol, architecture), (None, None))
-                if cuobjdump and loads is None:
+                code = codes.get((symbol, architecture))
+                if cuobjdump and not code:
                     sys.exit(f"cuobjdump shows no {names[symbol]} for sm_{architecture}")
                 blocks = blocks_of(one["registers"])
                 key = os.path.relpath(source[1], os.getcwd()), names[symbol], architecture
                 if key in kernels:
                     sys.exit(f"two kernels are called {names[symbol]}")
                 kernels[key] = Kernel(one["registers"], most_registers(blocks), blocks, one["spill_stores"],
-                                      one["spill_loads"], one["stack"], loads, stores)
+                                      one["spill_loads"], one["stack"], *(counts_of(code) if code else [None] * 4))
     return kernels
 
 
@@ -144,7 +174,8 @@ def write_table(path, kernels, compiler):
     with open(path, "w") as out:
         out.write("# What the compiler makes of each kernel. ./dev kernels --write writes this, ./dev kernels checks it.\n"
                   "# blocks: of 256 threads, that registers leave room for on a multiprocessor; registers_max: the most\n"
-                  "# registers for as many; loads16, stores16: instructions that access 16 bytes; stack and spills: bytes.\n"
+                  "# registers for as many; loads16, stores16: instructions that access 16 bytes; stack and spills: bytes;\n"
+                  "# loop: instructions of the shortest loop that has a third of the loads of 16 bytes or more, loop_loads16: its loads.\n"
                   f"# {compiler}\n"
                   "# file\tkernel\tarchitecture\t" + "\t".join(FIELDS) + "\n")
         for file, name, architecture in sorted(kernels):
@@ -168,7 +199,9 @@ def mistakes_of(kernels, table):
                    f"for {bound.blocks}")
         if one.stack > bound.stack:
             yield f"{what}: {one.stack} bytes of stack, and {bound.stack} in the table"
-        for field in ("loads16", "stores16"):
+        if one.loop is not None and one.loop > (1 + LOOP_MORE) * bound.loop:
+            yield f"{what}: its main loop has {one.loop} instructions, and {bound.loop} in the table"
+        for field in ("loads16", "stores16", "loop_loads16"):
             if getattr(one, field) is not None and getattr(one, field) < getattr(bound, field):
                 yield f"{what}: {getattr(one, field)} {field}, and {getattr(bound, field)} in the table"
 
@@ -194,7 +227,7 @@ def main():
     for sentence in wrong:
         print(sentence)
     print(f"{len(kernels)} kernels, {len(wrong)} beyond a bound" +
-          ("" if arguments.cuobjdump else "; accesses of 16 bytes not checked: no cuobjdump"))
+          ("" if arguments.cuobjdump else "; machine code not looked at: no cuobjdump"))
     return 1 if wrong else (0 if arguments.cuobjdump else 3)
 
 
