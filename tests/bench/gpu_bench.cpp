@@ -6,10 +6,15 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <initializer_list>
 #include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "core/adapters/cuda/cuda_compare.hpp"
 #include "core/adapters/cuda/cuda_memory.hpp"
+#include "core/save/phases.hpp"
 #include "sim/cuda/cuda_processor.hpp"
 #include "tests/bench/beside.hpp"
 #include "tests/bench/equal_tensors.hpp"
@@ -24,8 +29,9 @@ namespace {
 constexpr std::size_t kMiB = std::size_t{1} << 20U;
 /// Number of threads that write files: the rank's own thread and one more.
 constexpr int kThreads = 2;
-/// Number of threads that read, as many as a load gives work to.
-constexpr int kReaders = 4;
+/// Numbers of threads that read, besides the rank's own.
+constexpr int kReaders[] = {1, 4, 8, 16};
+constexpr int kReadersOfMost = 4;  ///< in rows that name no number
 
 struct Shape {
   std::size_t tensors;
@@ -92,19 +98,63 @@ class Bus {
   PinnedMemory host_;
 };
 
+double seconds_of(const std::function<void()>& run) {
+  const auto begin = std::chrono::steady_clock::now();
+  run();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
 /// Returns options that limit staging to twice the size of the state. One size is not enough,
 /// because the bytes around the elements are staged, too.
 SaveOptions options_for(std::size_t bytes) {
   return {.directory = "ckpt", .staging_bytes = 2 * bytes};
 }
 
+/// Adds how long each of the phases took in the mean.
+void count_phases(benchmark::State& state, bench::SoloRank& rank,
+                  std::initializer_list<std::string_view> phases) {
+  for (const std::string_view phase : phases) {
+    state.counters[std::string(phase) + "_ms"] = rank.phases().mean_ms(std::string(phase));
+  }
+}
+
+struct Snapshot {
+  const char* name;
+  Shape shape;
+  BeginReturns returns = BeginReturns::kWhenCopied;
+  bool plan_kept = false;  ///< from the save before, as a job's second save has it
+  double aim = 0;          ///< of the ratio; 0 if none is required
+  double aim_seconds = 0;  ///< until begin() returns; 0 if none is required
+};
+constexpr Snapshot kSnapshots[] = {
+    {.name = "large", .shape = kLarge, .aim = 0.9},
+    {.name = "small", .shape = kSmall, .aim = 0.35},
+    {.name = "small/plan_kept", .shape = kSmall, .plan_kept = true, .aim = 0.9},
+    {.name = "large/queued",
+     .shape = kLarge,
+     .returns = BeginReturns::kWhenQueued,
+     .aim_seconds = 0.002},
+    {.name = "small/queued",
+     .shape = kSmall,
+     .returns = BeginReturns::kWhenQueued,
+     .aim_seconds = 0.022},
+    {.name = "small/queued_plan_kept",
+     .shape = kSmall,
+     .returns = BeginReturns::kWhenQueued,
+     .plan_kept = true,
+     .aim_seconds = 0.006},
+};
+
 /// Measures how long a save blocks the job, which is the time until begin() returns. The files are
 /// written in the background and not included in this time. The job has reserved staging before, so
 /// no memory is pinned meanwhile.
-void snapshot(benchmark::State& state, Shape shape, double aim) {
+void snapshot(benchmark::State& state, const Snapshot& row) {
   CudaDevice device("bench", 0);
-  device.reserve(*options_for(shape.tensors * shape.bytes_each).staging_bytes);
-  GpuTensors tensors(device, shape, 4);
+  SaveOptions options = options_for(row.shape.tensors * row.shape.bytes_each);
+  options.returns = row.returns;
+  PlanSlot slot;
+  device.reserve(*options.staging_bytes);
+  GpuTensors tensors(device, row.shape, 4);
   Bus bus(device, tensors.bytes().size());
   const bench::Place place = bench::Place::tmpfs();
   bench::SoloRank rank(place.path(), device);
@@ -114,21 +164,28 @@ void snapshot(benchmark::State& state, Shape shape, double aim) {
     save.reset();
     std::filesystem::remove_all(place.file("ckpt"));
   };
-  bench::measure(
-      state,
-      {.limit = "one copy from the device to pinned memory",
-       .bytes = tensors.bytes().size(),
-       .aim = aim},
-      {end_save, [&] { save = rank.begin(tensors.state, options_for(tensors.bytes().size())); }},
-      {end_save, [&] { bus.to_host(); }});
+  std::vector<double> taken;
+  const auto begin = [&] {
+    taken.push_back(seconds_of(
+        [&] { save = rank.begin(tensors.state, options, row.plan_kept ? &slot : nullptr); }));
+  };
+  bench::measure(state,
+                 {.limit = "one copy from the device to pinned memory",
+                  .bytes = tensors.bytes().size(),
+                  .aim = row.aim},
+                 {end_save, begin}, {end_save, [&] { bus.to_host(); }});
   end_save();
-  for (const char* const phase : {"plan", "stage"}) {
-    state.counters[std::string(phase) + "_ms"] = rank.phases().mean_ms(phase);
+  if (row.aim_seconds != 0) {
+    std::nth_element(taken.begin(), taken.begin() + taken.size() / 2, taken.end());
+    state.counters["seconds"] = taken[taken.size() / 2];
+    state.counters["aim_seconds"] = row.aim_seconds;
+    state.counters["items"] = static_cast<double>(row.shape.tensors);
   }
+  count_phases(state, rank, {phase::kPlan, phase::kStage});
 }
 
 /// Measures the device port alone: gathers of a batch each into staging, two on their way at a
-/// time.
+/// time. A batch has a copy for each tensor or part of one that is in it.
 void gather(benchmark::State& state, Shape shape) {
   CudaDevice device("bench", 0);
   GpuTensors tensors(device, shape, 4);
@@ -136,10 +193,18 @@ void gather(benchmark::State& state, Shape shape) {
   Bus bus(device, bytes.size());
   const StagingMemory staging = device.staging(bytes.size());
   const auto batch = static_cast<std::size_t>(device.batch_bytes());
+  std::vector<GatherCopy> copies;
   const auto queue = [&](std::size_t at) {
-    const auto size = static_cast<std::int64_t>(std::min(batch, bytes.size() - at));
-    const GatherCopy copy{{bytes.data() + at, {1}}, {staging.get() + at, {1}}, {size}};
-    return device.gather({&copy, 1});
+    copies.clear();
+    const std::size_t end = std::min(at + batch, bytes.size());
+    while (at < end) {
+      const std::size_t next = std::min(end, (at / shape.bytes_each + 1) * shape.bytes_each);
+      copies.push_back({{bytes.data() + at, {1}},
+                        {staging.get() + at, {1}},
+                        {static_cast<std::int64_t>(next - at)}});
+      at = next;
+    }
+    return device.gather(copies);
   };
   const auto all = [&] {
     std::optional<DeviceEvent> before;
@@ -153,12 +218,6 @@ void gather(benchmark::State& state, Shape shape) {
   bench::measure(state,
                  {.limit = "one copy from the device to pinned memory", .bytes = bytes.size()},
                  {{}, all}, {{}, [&] { bus.to_host(); }});
-}
-
-double seconds_of(const std::function<void()>& run) {
-  const auto begin = std::chrono::steady_clock::now();
-  run();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
 /// Runs both pieces of work and returns the one that took longer. A save must do both, so the
@@ -201,13 +260,13 @@ void save_to_memory(benchmark::State& state, Shape shape) {
 
 enum class LoadLimit : std::uint8_t { kBus, kPageCache };
 
-void warm_load(benchmark::State& state, Shape shape, LoadLimit limit, double aim) {
+void warm_load(benchmark::State& state, Shape shape, LoadLimit limit, int readers) {
   CudaDevice device("bench", 0);
   GpuTensors saved(device, shape, 4);
   GpuTensors loaded(device, shape, 5);
   Bus bus(device, saved.bytes().size());
   const bench::Place place = bench::Place::tmpfs();
-  bench::SoloRank rank(place.path(), device, kReaders);
+  bench::SoloRank rank(place.path(), device, readers);
   rank.save(saved.state, {.directory = "ckpt"});
   const std::string file = place.file("ckpt/__0_0.distcp");
   const bool over_bus = limit == LoadLimit::kBus;
@@ -215,17 +274,17 @@ void warm_load(benchmark::State& state, Shape shape, LoadLimit limit, double aim
                  {.limit = over_bus ? "one copy from pinned memory to the device"
                                     : "pread of the payload file into pinned memory",
                   .bytes = saved.bytes().size(),
-                  .aim = aim,
-                  .threads = kReaders},
+                  .threads = readers},
                  {{}, [&] { rank.load(loaded.state, {.directory = "ckpt"}); }},
                  {{}, [&] {
                     if (over_bus) {
                       bus.to_device();
                     } else {
-                      bench::read_file(file, bus.host(), kReaders);
+                      bench::read_file(file, bus.host(), readers);
                     }
                   }});
   loaded.require_same(saved);
+  count_phases(state, rank, {phase::kMetadata, phase::kLoadPlan, phase::kRead});
 }
 
 void compare(benchmark::State& state, DType dtype) {
@@ -250,8 +309,8 @@ void compare(benchmark::State& state, DType dtype) {
 /// instructions of lanes a second, and an element takes 27 (tests/kernels/kernels.tsv), so one-byte
 /// elements can reach 0.37 of 2.9 TB/s: three quarters of that is the aim, and 0.9 where memory is
 /// the limit.
-constexpr double digest_aim(DType dtype) {
-  return std::min(0.27 * static_cast<double>(size_of(dtype)), 0.9);
+double digest_aim(DType dtype) {
+  return std::min(0.275 * static_cast<double>(size_of(dtype)), 0.9);
 }
 
 /// Measures the computation of the job's content digest, which reads every element once.
@@ -280,27 +339,32 @@ void register_row(const std::string& name, std::function<void(benchmark::State&)
 }
 
 void register_rows() {
+  for (const Snapshot& row : kSnapshots) {
+    register_row("gpu_snapshot/" + std::string(row.name),
+                 [row](benchmark::State& state) { snapshot(state, row); });
+  }
   struct Sized {
     const char* name;
     Shape shape;
-    double aim;  ///< ratio to reach in gpu_snapshot
   };
-  for (const Sized& sized : {Sized{"large", kLarge, 0.9}, Sized{"small", kSmall, 0.35}}) {
-    const auto [name, shape, aim] = sized;
-    const auto called = [name = name](const char* what) { return std::string(what) + name; };
-    register_row(called("gpu_snapshot/"), [shape = shape, aim = aim](benchmark::State& state) {
-      snapshot(state, shape, aim);
+  for (const Sized sized : {Sized{"large", kLarge}, Sized{"small", kSmall}}) {
+    const std::string name = sized.name;
+    const Shape shape = sized.shape;
+    register_row("gpu_gather/" + name, [shape](benchmark::State& state) { gather(state, shape); });
+    register_row("gpu_save_to_memory/" + name,
+                 [shape](benchmark::State& state) { save_to_memory(state, shape); });
+    register_row("gpu_warm_load_beside_bus/" + name, [shape](benchmark::State& state) {
+      warm_load(state, shape, LoadLimit::kBus, kReadersOfMost);
     });
-    register_row(called("gpu_save_to_memory/"),
-                 [shape = shape](benchmark::State& state) { save_to_memory(state, shape); });
-    register_row(called("gpu_warm_load_beside_bus/"), [shape = shape](benchmark::State& state) {
-      warm_load(state, shape, LoadLimit::kBus, 0);
-    });
-    register_row(called("gpu_warm_load_beside_pread/"), [shape = shape](benchmark::State& state) {
-      warm_load(state, shape, LoadLimit::kPageCache, 0);
-    });
+    for (const int readers : kReaders) {
+      const std::string by = readers == kReadersOfMost ? "" : "/by_" + std::to_string(readers);
+      std::string row = "gpu_warm_load_beside_pread/";
+      row += name + by;
+      register_row(row, [shape, readers](benchmark::State& state) {
+        warm_load(state, shape, LoadLimit::kPageCache, readers);
+      });
+    }
   }
-  register_row("gpu_gather/large", [](benchmark::State& state) { gather(state, kLarge); });
   for (const DType dtype : {DType::kFloat32, DType::kBFloat16, DType::kUInt8}) {
     register_row("gpu_compare/equal/" + std::string(name_of(dtype)),
                  [dtype](benchmark::State& state) { compare(state, dtype); });

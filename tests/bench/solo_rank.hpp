@@ -69,9 +69,10 @@ class SoloRank {
     return begin(state, options).finish();
   }
   /// Begins a save and returns as soon as the job may change the state. The save continues in the
-  /// background.
-  Save begin(const StateDict& state, const SaveOptions& options) {
-    return Save::begin(ports_over(store_), fabric_.communicator(Group::world(1)), state, options);
+  /// background. Keeps the plan in `slot` for the next save, if there is one.
+  Save begin(const StateDict& state, const SaveOptions& options, PlanSlot* slot = nullptr) {
+    return Save::begin(ports_over(store_), fabric_.communicator(Group::world(1)), state, options,
+                       {.plan = slot});
   }
 
   LoadResult load(StateDict& into, const LoadOptions& options) {
