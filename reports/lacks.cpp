@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 
 #include "core/base/shell_word.hpp"
 
@@ -51,6 +52,31 @@ std::vector<std::string> lacks_of(const Report& report) {
   if (report.lane == ReportLane::kSim && !mutant) lacks.emplace_back(kNoMutants);
   if (!lacks.empty()) lacks.insert(lacks.begin(), kGoodFor);
   return lacks;
+}
+
+std::vector<std::string> unshown_of_gpus(const Report& report) {
+  if (report.lane != ReportLane::kGpu) return {};
+  std::set<std::string> gpus;
+  bool others = false;    // true if ranks sent data to others
+  bool directly = false;  // true if some of it went by another way than sockets
+  for (const auto& result : report.scenarios) {
+    for (const auto& rank : result.ranks) {
+      if (!rank.gpu) continue;
+      gpus.insert(rank.gpu->node + rank.gpu->uuid);
+      for (const auto& transport : rank.gpu->transports) {
+        others = true;
+        directly = directly || !transport.starts_with("NET/Socket");
+      }
+    }
+  }
+  std::vector<std::string> texts;
+  if (gpus.size() < 2) texts.emplace_back("more than one GPU");
+  if (!others) {
+    texts.emplace_back("data from GPU to GPU through NCCL");
+  } else if (!directly) {
+    texts.emplace_back("data from GPU to GPU by another way than sockets");
+  }
+  return texts;
 }
 
 void restate_lacks(Report& report) {

@@ -14,6 +14,10 @@ namespace reprise::reports {
 /// `files`.
 std::vector<std::string> lacks_of(const Report& report);
 
+/// Lists what the GPUs of the ranks, and the transports between them, leave unshown. Empty for
+/// another lane than `gpu`.
+std::vector<std::string> unshown_of_gpus(const Report& report);
+
 /// Rewrites the lines about missing evidence in `not_claimed` to match the report's current
 /// content.
 void restate_lacks(Report& report);

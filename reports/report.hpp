@@ -38,6 +38,17 @@ enum class ReportLane : std::uint8_t { kFiles, kGpu, kMpi, kProgram, kSim, kWatc
 /// "files", "gpu", "mpi", "program", "sim" and "watch".
 Words words_of(ReportLane lane);
 
+/// The GPU of a rank, and how NCCL sent the rank's data to others.
+struct RankGpu {
+  std::string node;
+  std::string name;
+  std::string uuid;    ///< 32 hexadecimal digits; not the same for any two devices
+  std::string bus_id;  ///< address on the node's PCI bus
+  /// As NCCL's log calls them, such as "P2P/CUMEM" and "NET/Socket/0"; empty if the rank sent
+  /// nothing through NCCL, or if the log went elsewhere.
+  std::vector<std::string> transports = {};
+};
+
 struct RankResult {
   std::int32_t rank = 0;
   std::int64_t loaded_step = -1;  ///< -1 if the rank loaded nothing
@@ -52,6 +63,7 @@ struct RankResult {
   std::vector<std::string> excused;
   std::vector<std::string> shape_mismatches;
   std::vector<std::string> dtype_mismatches;
+  std::optional<RankGpu> gpu = {};  ///< empty on lanes without GPUs, and in reports of old versions
 };
 
 struct Life {

@@ -83,6 +83,14 @@ void count_unknown(const Json& found, const Json& known, const std::string& path
 
 }  // namespace
 
+void bind(Slot& slot, RankGpu& gpu) {
+  slot.field("node", gpu.node);
+  slot.field("name", gpu.name);
+  slot.field("uuid", gpu.uuid);
+  slot.field("bus_id", gpu.bus_id);
+  slot.field("transports", gpu.transports);
+}
+
 void bind(Slot& slot, RankResult& rank) {
   slot.field("rank", rank.rank);
   slot.field("loaded_step", rank.loaded_step);
@@ -97,6 +105,7 @@ void bind(Slot& slot, RankResult& rank) {
   slot.field("excused", rank.excused);
   slot.field("shape_mismatches", rank.shape_mismatches);
   slot.field("dtype_mismatches", rank.dtype_mismatches);
+  slot.rare_field("gpu", rank.gpu);
 }
 
 void bind(Slot& slot, Life& life) {

@@ -1,11 +1,15 @@
 #include "driver/ranks/rank_hardware.hpp"
 
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
 #include <utility>
 
 #include "core/adapters/cuda/cuda_device.hpp"
 #include "core/adapters/cuda/cuda_info.hpp"
 #include "core/adapters/nccl/nccl_fabric.hpp"
 #include "core/adapters/nccl/own_host.hpp"
+#include "core/adapters/nccl/transports.hpp"
 #include "core/adapters/posix/host_device.hpp"
 #include "reprise/error.hpp"
 #include "sim/cuda/cuda_processor.hpp"
@@ -21,6 +25,7 @@ class HostHardware final : public RankHardware {
   Fabric* data() override { return nullptr; }
   Device& device() override { return device_; }
   sim::Processor& processor() override { return sim::host_processor(); }
+  std::optional<reports::RankGpu> gpu() const override { return std::nullopt; }
   bool abandoned() const override { return false; }
   bool close(bool /*all_well*/) override { return true; }
 
@@ -28,10 +33,36 @@ class HostHardware final : public RankHardware {
   HostDevice device_;
 };
 
+/// NCCL's log of a rank, from which its transports are read. A log that the user asked for in a
+/// file stays theirs.
+class NcclLog {
+ public:
+  NcclLog(const std::string& directory, GlobalRank rank)
+      : file_(directory + "/nccl-" + std::to_string(rank.value) + ".log") {
+    if (std::getenv("NCCL_DEBUG_FILE") != nullptr) {
+      file_.clear();
+      return;
+    }
+    ::setenv("NCCL_DEBUG", "INFO", 1);
+    ::setenv("NCCL_DEBUG_SUBSYS", "INIT", 1);
+    ::setenv("NCCL_DEBUG_FILE", file_.c_str(), 1);
+  }
+  std::vector<std::string> transports() const {
+    std::ifstream log(file_);
+    std::stringstream text;
+    text << log.rdbuf();
+    return transports_in(text.str());
+  }
+
+ private:
+  std::string file_;
+};
+
 class GpuHardware final : public RankHardware {
  public:
   GpuHardware(const RankBase& base, int device)
-      : device_(base.session.node(), device,
+      : log_(base.log_directory, base.session.rank()),
+        device_(base.session.node(), device,
                 {.deadline_ns = base.deadline_ns / 2,
                  .peers = CudaPatience::Peers{&base.watch, Group::world(base.mpi.world_size()),
                                               base.session.rank()},
@@ -43,6 +74,10 @@ class GpuHardware final : public RankHardware {
   Fabric* data() override { return &fabric_; }
   Device& device() override { return device_; }
   sim::Processor& processor() override { return *processor_; }
+  std::optional<reports::RankGpu> gpu() const override {
+    const CudaIdentity& own = device_.identity();
+    return reports::RankGpu{own.node, own.name, own.uuid, own.bus_id, log_.transports()};
+  }
   bool abandoned() const override { return fabric_.abandoned() || device_.abandoned(); }
   /// Closes the fabric only if all ranks ended well. Otherwise, a rank could wait for a rank that
   /// ended badly and never closes its fabric.
@@ -52,6 +87,7 @@ class GpuHardware final : public RankHardware {
   }
 
  private:
+  NcclLog log_;  // before NCCL starts, which reads the settings once
   CudaDevice device_;
   std::unique_ptr<sim::Processor> processor_;
   NcclFabric fabric_;

@@ -4,11 +4,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <string>
 
 #include "core/adapters/mpi/mpi_session.hpp"
 #include "core/ports/clock.hpp"
 #include "core/ports/peer_watch.hpp"
 #include "driver/language/scenario.hpp"
+#include "reports/report.hpp"
 #include "reprise/device.hpp"
 #include "reprise/fabric.hpp"
 #include "sim/job/model/processor.hpp"
@@ -22,6 +25,8 @@ class RankHardware {
   virtual Fabric* data() = 0;
   virtual Device& device() = 0;
   virtual sim::Processor& processor() = 0;
+  /// Returns the rank's GPU and how NCCL has sent its data so far; empty on the host.
+  virtual std::optional<reports::RankGpu> gpu() const = 0;
   /// True if a failure left resources that this rank can free only together with its peers.
   virtual bool abandoned() const = 0;
   /// Frees unused resources that ranks can free only together; collective over the world.
@@ -37,7 +42,8 @@ struct RankBase {
   Fabric& mpi;
   Clock& clock;
   PeerWatch& watch;
-  std::uint64_t deadline_ns = 0;  ///< time limit of a collective
+  std::uint64_t deadline_ns = 0;   ///< time limit of a collective
+  std::string log_directory = {};  ///< for NCCL's log
 };
 
 /// Creates the hardware of this rank. For kMpi, it consists of host memory and MPI. For kGpu, it

@@ -108,8 +108,8 @@ class ProcessRank {
         haste_(plays_with_time(faults_.states()) ? kHaste : 1),
         mpi_(session_, clock_, {.deadline_ns = kDeadlineNs / haste_, .watch = &locks_}),
         parting_(mpi_.communicator(Group::world(session_.world_size()))),
-        hardware_(
-            make_hardware(task.lane, {session_, mpi_, clock_, locks_, kDeadlineNs / haste_})) {
+        hardware_(make_hardware(
+            task.lane, {session_, mpi_, clock_, locks_, kDeadlineNs / haste_, task.records})) {
     entry.through();
     guard_.emplace([this] { return why_leave_now(); },
                    [this](const Error& error) { leave(error); });
@@ -141,6 +141,7 @@ class ProcessRank {
          .processor = hardware_->processor()},
         record_);
     if (trace_) trace_->ended(record_);
+    record_.result.gpu = hardware_->gpu();
     leave_record(record_);
     const int code = record_.ending == Ending::kReturned ? 0 : 1;
     if (!part()) std::_Exit(code);

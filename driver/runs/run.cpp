@@ -233,16 +233,6 @@ std::vector<std::uint32_t> first_lives_of(const std::vector<Scenario>& scenarios
   return firsts;
 }
 
-/// Returns how many devices were used. The ranks of a world are assigned to devices round-robin, so
-/// the largest world uses the most devices.
-std::size_t gpus_used(const reports::Report& report) {
-  std::int64_t ranks = 0;
-  for (const auto& result : report.scenarios) {
-    if (result.verdict != Verdict::kNotRun) ranks = std::max<std::int64_t>(ranks, result.world);
-  }
-  return std::min(report.machine.gpus.size(), static_cast<std::size_t>(ranks));
-}
-
 /// Lists the claims that a report from this lane does not prove.
 std::vector<std::string> not_claimed_by(LaneKind lane, const LaneOptions& options,
                                         const reports::Report& report) {
@@ -262,7 +252,7 @@ std::vector<std::string> not_claimed_by(LaneKind lane, const LaneOptions& option
   if (lane == LaneKind::kMpi || lane == LaneKind::kGpu) {
     texts.push_back("more than one node; a launcher other than " + options.launcher);
   }
-  if (lane == LaneKind::kGpu && gpus_used(report) < 2) texts.emplace_back("more than one GPU");
+  for (auto& text : reports::unshown_of_gpus(report)) texts.push_back(std::move(text));
   texts.emplace_back(
       "memory of plans, metadata, commit and retention: no bound is declared for it");
   return texts;

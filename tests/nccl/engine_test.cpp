@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <span>
@@ -195,6 +198,52 @@ TEST(NcclEngine, what_all_ranks_need_is_read_once_and_goes_from_gpu_to_gpu) {
       }
       fabric.close();
     }
+    outside->barrier();
+  });
+}
+
+/// Mebibytes of the state that is loaded to measure the rate: few, unless the user asks for more.
+std::int64_t rate_mib() {
+  const char* const asked = std::getenv("REPRISE_READ_ONCE_MIB");
+  return asked != nullptr ? std::stoll(asked) : 1;
+}
+
+TEST(NcclEngine, tells_the_rate_at_which_all_ranks_get_what_is_read_once) {
+  on_ranks([](NcclRank& rank) {
+    const auto bootstrap = rank.bootstrap(600 * kSecond);
+    const Group world = Group::world(bootstrap->world_size());
+    const auto outside = bootstrap->communicator(world);
+    const SharedDirectory directory(*outside);
+    PosixStore store(directory.path());
+    HostDevice host("node", bootstrap->rank().value);
+    ThreadTasks tasks(4);
+    NoTrace trace;
+    const std::vector<TensorSpec> specs = {
+        {"all", DType::kFloat64, {rate_mib(), std::int64_t{1} << 17U}, {}}};
+    RankState held(specs, mesh_of({{"tp", world.size()}}), bootstrap->rank());
+    save_filled({store, *bootstrap, host, tasks, trace}, outside, held);
+    NcclFabric fabric(*bootstrap, rank.clock(), {.deadline_ns = 600 * kSecond}, rank.device());
+    CudaDevice gpu("node", rank.device());
+    GpuState loaded(gpu, held);
+    std::vector<double> seconds;
+    for (int turn = 0; turn < 3; ++turn) {
+      outside->barrier();
+      const auto begin = std::chrono::steady_clock::now();
+      load({store, *bootstrap, gpu, tasks, trace, &fabric}, *outside, loaded.state(),
+           once_per_job(LoadChecksums::kIgnored));
+      outside->barrier();
+      const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
+      seconds.push_back(taken.count());
+    }
+    loaded.read_into(held.state);
+    EXPECT_EQ(testing_job::wrong_elements(held.state), 0U);
+    const double best = *std::min_element(seconds.begin(), seconds.end());
+    if (bootstrap->rank() == GlobalRank{0}) {
+      std::printf("read once: %lld MiB for each of %d ranks in %.3f s, %.2f GB/s a rank\n",
+                  static_cast<long long>(rate_mib()), world.size(), best,
+                  static_cast<double>(rate_mib()) * 1.048576e-3 / best);
+    }
+    fabric.close();
     outside->barrier();
   });
 }

@@ -77,5 +77,22 @@ TEST(Lacks, what_is_added_is_no_longer_said_to_lack_and_all_else_stays) {
   EXPECT_THAT(report.not_claimed, ElementsAre("lane gpu: not run here"));
 }
 
+TEST(Lacks, several_gpus_are_claimed_if_ranks_had_them) {
+  Report report = sample_report();
+  EXPECT_THAT(unshown_of_gpus(report), IsEmpty());
+  report.lane = ReportLane::kGpu;
+  EXPECT_THAT(unshown_of_gpus(report),
+              ElementsAre("more than one GPU", "data from GPU to GPU through NCCL"));
+  auto& ranks = report.scenarios[0].ranks;
+  ASSERT_GE(ranks.size(), 2U);
+  ranks[0].gpu = RankGpu{"node0", "NVIDIA H100", "00ff", "0000:01:00", {"NET/Socket/0"}};
+  ranks[1].gpu = ranks[0].gpu;
+  EXPECT_THAT(unshown_of_gpus(report),
+              ElementsAre("more than one GPU", "data from GPU to GPU by another way than sockets"));
+  ranks[1].gpu->uuid = "00fe";
+  ranks[1].gpu->transports = {"P2P/CUMEM"};
+  EXPECT_THAT(unshown_of_gpus(report), IsEmpty());
+}
+
 }  // namespace
 }  // namespace reprise::reports

@@ -47,6 +47,8 @@ Report awkward_report() {
   one.ranks[1].metrics_finite = false;
   one.ranks[1].shape_mismatches = {"w"};
   one.ranks[1].dtype_mismatches = {"v"};
+  one.ranks[0].gpu =
+      RankGpu{"node0", "NVIDIA H100", "00ff", "0000:01:00", {"NET/Socket/0", "P2P/CUMEM"}};
   one.first_difference = FirstDifference{.rank = 1,
                                          .key = "w",
                                          .index = {0, std::numeric_limits<std::int64_t>::min()},
@@ -138,7 +140,7 @@ std::string complaint_without(const std::string& at, const std::string& key) {
   for (const char* optional :
        {"bound_bytes", "left_to_time", "property_cases", "empty", "exhaustive_more", "hsdp",
         "matrix", "coverage", "failure", "placement", "timeline", "generations", "crashed",
-        "earlier_tries", "shards"}) {
+        "earlier_tries", "shards", "gpu"}) {
     if (key == optional) return "";
   }
   if (key == "code" && at.starts_with("properties[")) return "";
