@@ -35,12 +35,16 @@ bench_guard() {
   python3 tests/bench/guard.py build/bench tests/bench/ratios.tsv "$@"
 }
 
+# Prints where the environment with torch is, if there is one.
+interop_path() {
+  say "${XDG_CACHE_HOME:-$HOME/.cache}/reprise/interop/$(sed -n 's/^torch==/torch-/p' tests/interop/requirements.txt)"
+}
+
 # bench_beside_torch [ROW...]: runs the comparison with PyTorch; without its environment it says so
 # and runs nothing.
 bench_beside_torch() {
   local env="${REPRISE_INTEROP_ENV:-}"
-  [[ -n "$env" ]] || env="${XDG_CACHE_HOME:-$HOME/.cache}/reprise/interop/$(
-    sed -n 's/^torch==/torch-/p' tests/interop/requirements.txt)"
+  [[ -n "$env" ]] || env="$(interop_path)"
   step "beside PyTorch"
   rm -f build/bench/beside_torch.json  # an earlier run's results are not this one's
   if [[ ! -x "$env/bin/python" ]]; then
@@ -61,6 +65,17 @@ bench_python() {
     "$interop_env/bin/python" tests/bench/python_beside.py "$out" "$@"
 }
 
+# bench_curves [ARGUMENT...]: how time and memory grow with tensors, files, objects and ranks.
+bench_curves() {
+  local python="${REPRISE_INTEROP_ENV:-}"
+  command -v python3 >/dev/null || die "--curves needs python3: apt-get install python3"
+  [[ -n "$python" ]] || python="$(interop_path)"
+  python+=/bin/python
+  [[ -x "$python" ]] || python=python3
+  step "how time and memory grow"
+  "$python" tests/bench/curves.py build/release/reprise "reports/bench/curves-$(date +%F)" "$@"
+}
+
 # Runs all published benchmarks and writes a page under reports/bench. Python renders it; nothing
 # else here needs Python.
 bench_publish() {
@@ -76,12 +91,17 @@ bench_publish() {
   python3 tests/bench/publish.py build/bench reports/bench
 }
 
-# verb_bench [--python [ARGUMENT...] | --publish | --guard [--write] | --beside-torch [ROW...] | ARGUMENT...]
+# verb_bench [--python [ARGUMENT...] | --curves [ARGUMENT...] | --publish | --guard [--write] | --beside-torch [ROW...] | ARGUMENT...]
 verb_bench() {
   local bench targets
   if [[ "${1:-}" == --python ]]; then
     shift
     verb_setup && bench_python "$@"
+    return
+  fi
+  if [[ "${1:-}" == --curves ]]; then
+    shift
+    verb_setup && build release reprise && bench_curves "$@"
     return
   fi
   mapfile -t targets < <(printf '%s\n' tests/bench/*_bench.cpp | sed 's|.*/|bench_|; s|_bench\.cpp$||')

@@ -75,6 +75,12 @@ def machine(results):
     }
 
 
+def slug_of(about):
+    """Returns the machine as part of a file's name."""
+    cpu = re.sub(r"\((R|TM|C)\)|CPU|Processor|@|\bwith\b", " ", about["cpu"], flags=re.IGNORECASE)
+    return "-".join(re.findall(r"[a-z0-9.]+", f"{cpu} {about['cores']} cores".lower()))
+
+
 def number(value):
     return f"{value:.2f}" if value < 10 else f"{value:,.0f}"
 
@@ -167,8 +173,7 @@ def main(results, out):
     beside_file = results / "beside_torch.json"
     beside = json.loads(beside_file.read_text()) if beside_file.exists() else None
     about = {"date": datetime.date.today().isoformat(), **machine(results)}
-    cpu = re.sub(r"\((R|TM|C)\)|CPU|Processor|@|\bwith\b", " ", about["cpu"], flags=re.IGNORECASE)
-    slug = "-".join(re.findall(r"[a-z0-9.]+", f"{cpu} {about['cores']} cores".lower()))
+    slug = slug_of(about)
     out.mkdir(parents=True, exist_ok=True)
     lines = page(about, benches, beside)
     whole = {"about": about, "benchmarks": {name: document["benchmarks"] for name, document in benches.items()}, "beside_torch": beside}
