@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares Reprise with the installed PyTorch and Megatron-Core, in turns, on the same bytes and files.
 
-    beside_torch.py WORKER REPRISE OUT.json [ROWS...]     ROWS: save load reshard plan owners compare
+    beside_torch.py WORKER REPRISE OUT.json [ROWS...]     ROWS: save load reshard plan owners manifest compare
 
 WORKER is build/release/bench/bench_beside_torch, which does our side of each row. Files are on a tmpfs
 (/dev/shm), where syncing costs nothing, so both sides are equally durable. Every time is the median
@@ -419,6 +419,33 @@ def rows_of_owners(table, place, worker, ranks=300, shards=4096):
         raise RuntimeError(f"{int(answers[0][2])} shards have another owner than Megatron-Core's")
 
 
+def rows_of_manifest(table, place, reprise):
+    """Compares a check of 1 GiB in 8 files against a manifest of SHA-256. Ours compares every CRC-32, too."""
+    import megatron.core
+    from megatron.core.dist_checkpointing import validation
+
+    one, eight = place.fresh("one"), place.fresh("eight")
+    one.mkdir()
+    torch_save(tensors_of(place.content, LARGE), one / "ckpt", crc=True)
+    subprocess.run([reprise, "reshard", one / "ckpt", eight, "--ranks", "8", "--quiet"], check=True, stdout=subprocess.DEVNULL)
+    validation.save_integrity_manifest(str(eight))
+    mine, theirs = in_turns(
+        3, lambda: seconds_of(lambda: subprocess.run([reprise, "verify", eight], check=True, stdout=subprocess.DEVNULL)),
+        lambda: seconds_of(lambda: validation.verify_integrity_manifest(str(eight))))
+    table.add("manifest", "verify a manifest, 1 GiB in 8 files", "reprise verify, CRC-32, too", mine, theirs,
+              f"verify_integrity_manifest {megatron.core.__version__}", bytes=size_of(LARGE))
+    place.fresh("one")
+    place.fresh("eight")
+
+
+def has_manifests():
+    try:
+        from megatron.core.dist_checkpointing.validation import verify_integrity_manifest  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
 def rows_of_compare(table, place, worker):
     half = CONTENT_BYTES // 2
     memory = torch.from_file(str(place.content), shared=True, size=CONTENT_BYTES, dtype=torch.uint8)
@@ -485,6 +512,10 @@ def main(program, reprise, out, *names):
             rows_of_owners(table, place, worker)
         elif wanted("owners"):
             missing.append("owners: not run, megatron-core is not installed")
+        if wanted("manifest") and has_manifests():
+            rows_of_manifest(table, place, reprise)
+        elif wanted("manifest"):
+            missing.append("manifest: not run, this megatron-core has none")
         if wanted("compare"):
             rows_of_compare(table, place, worker)
     finally:
