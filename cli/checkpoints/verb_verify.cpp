@@ -156,6 +156,7 @@ class VerifyVerb final : public Verb {
         .flag(sealed_, "--sealed",
               "compare every byte with the seal that 'reprise seal' made there")
         .text(seal_, "--seal", "FILE", "compare every byte with this seal")
+        .number(jobs_, "--jobs", 1, "number of threads (default: the processors)")
         .flag(json_, "--json", "print one JSON document")
         .text(report_, "--report", "DIR",
               "write report.json (lane files), junit.xml, report.html and summary.md there")
@@ -328,21 +329,22 @@ class VerifyVerb final : public Verb {
                           quiet_ || json_ ? ProgressLine::Shown::kNever : ProgressLine::Shown::kYes,
                           ProgressUnit::kBytes);
     HostDevice device("host", 0);
+    ThreadTasks tasks(threads_for(jobs_));
     const HealthRequest health{limits_of_health_, device};
     VerifyReport report = verify(*stored.store, stored.path,
                                  skip_payload_ ? PayloadCheck::kSkip : PayloadCheck::kRead,
-                                 progress, health_ ? &health : nullptr);
-    if (sealed_ || !seal_.empty()) compare_with_seal(*stored.store, device, progress, report);
-    if (!against_.empty() && report.health)
-      compare_with_older(stored, device, progress, *report.health);
+                                 {tasks, progress}, health_ ? &health : nullptr);
+    const SurveyPorts ports{device, tasks, progress};
+    if (sealed_ || !seal_.empty()) compare_with_seal(*stored.store, ports, report);
+    if (!against_.empty() && report.health) compare_with_older(stored, ports, *report.health);
     return report;
   }
 
-  void compare_with_older(const StoredPath& stored, Device& device, Progress& progress,
+  void compare_with_older(const StoredPath& stored, const SurveyPorts& ports,
                           HealthReport& health) const {
     try {
       Checkpoint checkpoint = Checkpoint::open_any(*stored.store, stored.path);
-      compare_with_older(checkpoint, device, progress, health);
+      compare_with_older(checkpoint, ports, health);
     } catch (const Error& error) {  // the verdict on the checkpoint itself stands
       health.compared = 0;
       Finding finding = finding_from(error, Severity::kWarning);
@@ -351,14 +353,13 @@ class VerifyVerb final : public Verb {
     }
   }
 
-  void compare_with_older(Checkpoint& checkpoint, Device& device, Progress& progress,
+  void compare_with_older(Checkpoint& checkpoint, const SurveyPorts& ports,
                           HealthReport& health) const {
     const StoredPath older_path = stored_path(against_);
     Checkpoint older = Checkpoint::open_any(*older_path.store, older_path.path);
     older.require_sound();
-    ThreadTasks tasks(threads_for(0));
-    HealthAgainst against = health_against(checkpoint, health.stats, older,
-                                           {device, tasks, progress}, limits_of_health_);
+    HealthAgainst against =
+        health_against(checkpoint, health.stats, older, ports, limits_of_health_);
     for (Finding& finding : against.findings) health.findings.push_back(std::move(finding));
     if (against.others != 0) {
       health.findings.push_back({Severity::kNote, Code::kNotStored,
@@ -370,8 +371,7 @@ class VerifyVerb final : public Verb {
   }
 
   /// Adds what differs from the seal. A seal that is missing or can't be read is an error.
-  void compare_with_seal(Store& store, Device& device, Progress& progress,
-                         VerifyReport& report) const {
+  void compare_with_seal(Store& store, const SurveyPorts& ports, VerifyReport& report) const {
     if (!report.location) return;
     const std::string& directory = report.location->directory;
     const StoredPath own = seal_.empty() ? StoredPath{} : stored_path(seal_);
@@ -383,9 +383,7 @@ class VerifyVerb final : public Verb {
       throw Error(Code::kNotFound, "there is no seal: 'reprise seal' makes one", place);
     }
     const Seal seal = read_seal(read_all(of_seal, path, kSealBytesMax), place);
-    ThreadTasks tasks(threads_for(0));
-    for (Finding& finding :
-         reprise::compare_with_seal(store, directory, seal, {device, tasks, progress})) {
+    for (Finding& finding : reprise::compare_with_seal(store, directory, seal, ports)) {
       report.findings.push_back(std::move(finding));
     }
     report.sealed = true;
@@ -424,6 +422,7 @@ class VerifyVerb final : public Verb {
   HealthLimits limits_of_health_;
   std::string seal_;
   std::string against_;
+  std::int64_t jobs_ = 0;
   bool sealed_ = false;
   bool all_ = false;
   bool health_ = false;

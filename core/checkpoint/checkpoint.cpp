@@ -6,11 +6,11 @@
 #include "core/base/hash.hpp"
 #include "core/base/out_of_memory.hpp"
 #include "core/base/print.hpp"
+#include "core/checkpoint/record_checksum.hpp"
 #include "core/checkpoint/safetensors_files.hpp"
 #include "core/format/backend_info.hpp"
 #include "core/format/bytes_item.hpp"
 #include "core/format/common_state.hpp"
-#include "core/format/zip/crc32.hpp"
 #include "core/geometry/folded_shape.hpp"
 #include "core/ports/store_path.hpp"
 #include "core/ports/whole_file.hpp"
@@ -19,8 +19,6 @@ namespace reprise {
 namespace {
 
 constexpr std::size_t kOpenFilesMax = 64;
-/// Number of bytes read at a time to check a record.
-constexpr std::uint64_t kRecordStep = std::uint64_t{1} << 20U;
 constexpr std::uint64_t kSmallFileMax = std::uint64_t{64} << 20U;
 /// Limit on the size of one `.metadata`, or of all `__<rank>.metadata` together. A 10,000-rank job
 /// writes 200 MB.
@@ -273,22 +271,8 @@ TensorItem Checkpoint::tensor_item(const StoredTensor& tensor, const StoredChunk
 
 void Checkpoint::check_record(const StoredTensor& tensor, const StoredChunk& chunk,
                               ChecksumTally& checksums) {
-  const SharedRecord& record = *chunk.view->record;
-  if (record.checked || record.range.size == 0) return;
-  const auto source = slice(tensor.key, chunk.file, record.range);
-  Crc32 crc;
-  Bytes block(static_cast<std::size_t>(std::min(record.range.size, kRecordStep)));
-  for (std::uint64_t at = 0; at < record.range.size; at += block.size()) {
-    block.resize(static_cast<std::size_t>(std::min(record.range.size - at, kRecordStep)));
-    source->read_at(at, block);
-    crc.update(block);
-  }
-  const bool matches = crc.value() == record.crc;
-  checksums.add(display(chunk.file),
-                {.name = record.name, .size = record.range.size, .crc = record.crc}, matches,
-                [&] { return source->place_at(0); });
-  if (matches) record.checked = true;
-  if (record.crc == 0 && checksums.has_elements_only(display(chunk.file))) {
+  if (!count_record(*this, tensor, chunk, checksums)) return;
+  if (chunk.view->record->crc == 0 && checksums.has_elements_only(display(chunk.file))) {
     const auto whole = slice(tensor.key, chunk.file, {0, file(chunk.file).size()});
     Archive archive(*whole, ArchiveOf::kFile);
     count_small_records(archive, checksums);

@@ -10,6 +10,7 @@
 #include "core/checkpoint/extents.hpp"
 #include "core/format/common_state.hpp"
 #include "core/ports/store_path.hpp"
+#include "core/ports/tasks_at_once.hpp"
 #include "core/ports/whole_file.hpp"
 #include "core/verify/module_values.hpp"
 #include "core/verify/verify_catalog.hpp"
@@ -191,21 +192,21 @@ void take(HealthReport more, VerifyReport& report) {
   report.health->stats.merge(more.stats);
 }
 
-void check_payload(Checkpoint& checkpoint, std::span<const StoredFile> files, Progress& progress,
-                   const HealthRequest* health, VerifyReport& report) {
-  if (health == nullptr) return verify_payload(checkpoint, files, progress, report);
-  HealthMeter meter(checkpoint, health->device);
-  verify_payload(checkpoint, files, progress, report, &meter);
-  take(meter.report(health->limits), report);
+void check_payload(Checkpoint& checkpoint, std::span<const StoredFile> files,
+                   const VerifyPorts& ports, const HealthRequest* health, VerifyReport& report) {
+  if (health == nullptr) return verify_payload(checkpoint, files, ports, report);
+  HealthMeter meter;
+  verify_payload(checkpoint, files, ports, report, &meter);
+  take(meter.report(checkpoint, health->device, ports.tasks, health->limits), report);
 }
 
 /// Verifies the checkpoints within this one. Their errors and warnings are this one's: the program
 /// that loads it loads them, too.
-void check_within(Checkpoint& checkpoint, PayloadCheck payload, Progress& progress,
+void check_within(Checkpoint& checkpoint, PayloadCheck payload, const VerifyPorts& ports,
                   const HealthRequest* health, VerifyReport& report) {
   try {
     for (const std::string& directory : checkpoints_within(checkpoint)) {
-      VerifyReport within = verify(checkpoint.store(), directory, payload, progress, health);
+      VerifyReport within = verify(checkpoint.store(), directory, payload, ports, health);
       std::erase_if(within.findings,
                     [](const Finding& finding) { return finding.severity == Severity::kNote; });
       const auto placed = [&within](Findings findings) {
@@ -273,6 +274,12 @@ std::optional<Checkpoint> open(Store& store, const std::string& path, VerifyRepo
 
 VerifyReport verify(Store& store, const std::string& path, PayloadCheck payload, Progress& progress,
                     const HealthRequest* health) {
+  TasksAtOnce tasks;
+  return verify(store, path, payload, {tasks, progress}, health);
+}
+
+VerifyReport verify(Store& store, const std::string& path, PayloadCheck payload,
+                    const VerifyPorts& ports, const HealthRequest* health) {
   VerifyReport report;
   auto checkpoint = open(store, path, report);
   if (!checkpoint) return report;
@@ -296,7 +303,7 @@ VerifyReport verify(Store& store, const std::string& path, PayloadCheck payload,
       take(check_safetensors(*checkpoint), report);
     }
     if (payload == PayloadCheck::kRead) {
-      check_payload(*checkpoint, files, progress, health, report);
+      check_payload(*checkpoint, files, ports, health, report);
     }
     checkpoint->require_in_place();
     return report;
@@ -317,10 +324,10 @@ VerifyReport verify(Store& store, const std::string& path, PayloadCheck payload,
   take(check_leftovers(*checkpoint), report);
   take(check_later_iterations(*checkpoint), report);
   take(check_unfinished_marker(*checkpoint), report);
-  check_within(*checkpoint, payload, progress, health, report);
+  check_within(*checkpoint, payload, ports, health, report);
   if (payload == PayloadCheck::kRead) {
-    check_payload(*checkpoint, files, progress, health, report);
-    take(check_manifest(*checkpoint, progress), report);
+    check_payload(*checkpoint, files, ports, health, report);
+    take(check_manifest(*checkpoint, ports), report);
   }
   check_mixture(*checkpoint, files, payload, report);
   checkpoint->require_in_place();

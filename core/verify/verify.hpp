@@ -53,9 +53,17 @@ struct HealthRequest {
   Device& device;  ///< of the host
 };
 
+struct VerifyPorts {
+  Tasks& tasks;  ///< each thread needs about 2 MiB, or 8 MiB for numbers that are read again
+  Progress& progress;
+};
+
 /// Verifies the checkpoint at `path`. Problems become findings. Throws an Error only if nothing
 /// could be examined: NOT_FOUND if there is no checkpoint, or IO. `health` takes effect if the
 /// payload is read.
+VerifyReport verify(Store& store, const std::string& path, PayloadCheck payload,
+                    const VerifyPorts& ports, const HealthRequest* health = nullptr);
+/// The same on the caller's thread.
 VerifyReport verify(Store& store, const std::string& path, PayloadCheck payload, Progress& progress,
                     const HealthRequest* health = nullptr);
 

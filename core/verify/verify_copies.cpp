@@ -41,6 +41,13 @@ void EqualTensors::add(const StoredTensor& tensor, ByteRange at, ByteSpan elemen
   tensors_[{tensor.dtype, tensor.shape, hasher_->digest()}].push_back(&tensor);
 }
 
+void EqualTensors::add(const EqualTensors& more) {
+  for (const auto& [alike, tensors] : more.tensors_) {
+    auto& known = tensors_[alike];
+    known.insert(known.end(), tensors.begin(), tensors.end());
+  }
+}
+
 Findings EqualTensors::findings() const {
   std::vector<std::string> words;
   std::string key;

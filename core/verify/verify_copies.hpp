@@ -21,6 +21,9 @@ class EqualTensors {
   /// chunk has.
   void add(const StoredTensor& tensor, ByteRange at, ByteSpan elements);
 
+  /// Adds what another one took, which must have taken whole chunks.
+  void add(const EqualTensors& more);
+
   /// Reports tensors that hold the same bytes, in a note. Passes over tensors that can be alike
   /// without a reason: those of fewer than two dimensions, of few elements, or of one value
   /// throughout. A tensor in several pieces is passed over, too.

@@ -1,9 +1,11 @@
 #include "core/verify/verify_directory.hpp"
 
 #include <algorithm>
+#include <mutex>
 #include <set>
 
 #include "core/base/print.hpp"
+#include "core/checkpoint/batches.hpp"
 #include "core/checkpoint/beside_payload.hpp"
 #include "core/checkpoint/file_digest.hpp"
 #include "core/checkpoint/generations.hpp"
@@ -17,9 +19,11 @@
 namespace reprise {
 namespace {
 
-std::string directory_of(Checkpoint& checkpoint) { return checkpoint.location().directory; }
+const std::string& directory_of(const Checkpoint& checkpoint) {
+  return checkpoint.location().directory;
+}
 
-std::string display_of(Checkpoint& checkpoint, std::string_view name) {
+std::string display_of(const Checkpoint& checkpoint, std::string_view name) {
   return checkpoint.store().display(join_path(directory_of(checkpoint), std::string(name)));
 }
 
@@ -36,7 +40,7 @@ Finding passed_over(const std::string& display, const std::string& what) {
 
 /// Checks one file of the manifest. An unreadable file becomes a finding, so that the remaining
 /// files are still checked.
-void check_digest(Checkpoint& checkpoint, const FileDigest& file, Findings& findings) try {
+void check_digest(const Checkpoint& checkpoint, const FileDigest& file, Findings& findings) try {
   const std::string path = join_path(directory_of(checkpoint), file.name);
   const std::string display = checkpoint.store().display(path);
   if (!checkpoint.store().stat(path)) {
@@ -190,7 +194,7 @@ Findings check_backend_info(Checkpoint& checkpoint) {
   }
 }
 
-Findings check_manifest(Checkpoint& checkpoint, Progress& progress) {
+Findings check_manifest(Checkpoint& checkpoint, const VerifyPorts& ports) {
   const std::string display = display_of(checkpoint, kIntegrityFile);
   Findings findings;
   try {
@@ -198,11 +202,17 @@ Findings check_manifest(Checkpoint& checkpoint, Progress& progress) {
     if (!bytes) return {};
     if (!may_be_integrity(*bytes)) return {passed_over(display, "a manifest of checksums")};
     const auto manifest = read_integrity(*bytes, {.file = display});
+    std::vector<Findings> of_files(manifest.files.size());
     std::uint64_t done = 0;
-    for (const FileDigest& file : manifest.files) {
-      check_digest(checkpoint, file, findings);
-      progress.advance(file.name, ++done, manifest.files.size());
-    }
+    std::mutex advancing;
+    do_all(ports.tasks, of_files.size(), [&](std::size_t /*thread*/) {
+      return [&](std::size_t i) {
+        check_digest(checkpoint, manifest.files[i], of_files[i]);
+        const std::lock_guard lock(advancing);
+        ports.progress.advance(manifest.files[i].name, ++done, of_files.size());
+      };
+    });
+    for (const Findings& more : of_files) findings.insert(findings.end(), more.begin(), more.end());
     for (const auto& name : unlisted_in(manifest, checkpoint)) {
       findings.push_back({Severity::kWarning, Code::kChecksum,
                           "integrity.json does not list this file, so it may be from another save",

@@ -7,7 +7,7 @@
 
 #include "core/checkpoint/checkpoint.hpp"
 #include "core/checkpoint/finding.hpp"
-#include "reprise/inspect.hpp"
+#include "core/verify/verify.hpp"
 
 namespace reprise {
 
@@ -21,9 +21,9 @@ Findings check_stale_files(Checkpoint& checkpoint);
 /// exists, it must exist.
 Findings check_backend_info(Checkpoint& checkpoint);
 
-/// If there is an integrity.json, reads every file and compares its SHA-256 with the one in
-/// integrity.json. Warns of each file of the checkpoint that is not listed.
-Findings check_manifest(Checkpoint& checkpoint, Progress& progress);
+/// If there is an integrity.json, reads every file, each on one thread, and compares its SHA-256
+/// with the one in integrity.json. Warns of each file of the checkpoint that is not listed.
+Findings check_manifest(Checkpoint& checkpoint, const VerifyPorts& ports);
 
 /// True if there is an integrity.json that lists the metadata and every other file of the
 /// checkpoint. Only such a manifest tells the files of two saves apart.

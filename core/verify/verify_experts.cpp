@@ -65,6 +65,18 @@ void ExpertContents::add(const StoredTensor& tensor, const StoredChunk& chunk,
   if (moment_of) moments_[*moment_of].push_back(part);
 }
 
+void ExpertContents::add(const ExpertContents& more) {
+  const auto append = [](auto& to, const auto& from) {
+    for (const auto& [key, parts] : from) {
+      auto& known = to[key];
+      known.insert(known.end(), parts.begin(), parts.end());
+    }
+  };
+  append(parts_, more.parts_);
+  append(moments_, more.moments_);
+  has_moments_ = has_moments_ || more.has_moments_;
+}
+
 Bytes ExpertContents::head_of(Checkpoint& checkpoint, const Part& part) {
   const auto slice = checkpoint.slice(part.tensor->key, part.chunk->file, part.chunk->range);
   return read_range(*slice, {part.elements.offset, std::min(part.elements.size, kHeadBytes)});

@@ -25,6 +25,9 @@ class ExpertContents {
   /// Takes a chunk whose item has been read. Passes over what is no expert's, no float, or small.
   void add(const StoredTensor& tensor, const StoredChunk& chunk, const TensorItem& item);
 
+  /// Adds what another one took.
+  void add(const ExpertContents& more);
+
   /// Reports experts that hold the same bits, unless these are of one value throughout, as biases
   /// and moments are at first. Experts may begin as copies of a dense layer (upcycling), so this is
   /// a warning only if they were trained: their moments are stored and not constant, or no moments

@@ -6,8 +6,11 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "core/base/print.hpp"
+#include "core/checkpoint/batches.hpp"
+#include "core/checkpoint/checkpoint_copies.hpp"
 #include "core/checkpoint/tensor_reader.hpp"
 #include "core/geometry/dtype.hpp"
 #include "core/geometry/element_values.hpp"
@@ -140,13 +143,14 @@ class HealthMeter::Passing final : public ItemSource {
   ElementStats stats_;
 };
 
-std::unique_ptr<ItemSource> HealthMeter::measured(std::unique_ptr<ItemSource> inner,
+std::unique_ptr<ItemSource> HealthMeter::measured(Checkpoint& checkpoint,
+                                                  std::unique_ptr<ItemSource> inner,
                                                   const StoredTensor& tensor,
                                                   const StoredChunk& chunk) {
   ByteRange elements{0, inner->size()};
   try {
     if (chunk.form == ItemForm::kArchive) {
-      const TensorItem item = checkpoint_.tensor_item(tensor, chunk);
+      const TensorItem item = checkpoint.tensor_item(tensor, chunk);
       const bool passes = item.contiguous() && !item.byteswap && !item.flips.any();
       elements = {item.data_offset, passes ? item.element_bytes() : 0};
     }
@@ -156,31 +160,59 @@ std::unique_ptr<ItemSource> HealthMeter::measured(std::unique_ptr<ItemSource> in
   return std::make_unique<Passing>(*this, std::move(inner), tensor, elements);
 }
 
-HealthReport HealthMeter::report(const HealthLimits& limits) {
-  HealthReport report;
-  Bytes staging(kReadBytes);
-  std::uint64_t undefined = 0;  // buckets with NaN or infinite numbers
-  for (const StoredTensor& tensor : checkpoint_.catalog().tensors) {
+void HealthMeter::add(const HealthMeter& other) {
+  for (const auto& [tensor, more] : other.measured_) {
+    Measured& measured = measured_[tensor];
+    measured.stats.add(more.stats);
+    measured.elements += more.elements;
+  }
+}
+
+void HealthMeter::measure_rest(Checkpoint& checkpoint, Device& device, Tasks& tasks) {
+  std::vector<std::pair<const StoredTensor*, Measured*>> rest;
+  for (const StoredTensor& tensor : checkpoint.catalog().tensors) {
     if (!is_float_like(tensor.dtype)) continue;
-    try {
-      Measured& measured = measured_[&tensor];
-      const auto elements = static_cast<std::uint64_t>(volume(logical_shape(tensor)));
-      if (measured.elements != elements) {
-        measured.stats = stats_of({checkpoint_, device_, staging}, tensor);
+    Measured& measured = measured_[&tensor];
+    const auto elements = static_cast<std::uint64_t>(volume(logical_shape(tensor)));
+    if (measured.elements != elements) rest.emplace_back(&tensor, &measured);
+  }
+  if (rest.empty()) return;
+  CheckpointCopies copies(checkpoint, tasks);
+  do_all(tasks, rest.size(), [&](std::size_t thread) {
+    return [&, own = &copies.of(thread), staging = Bytes(kReadBytes)](std::size_t i) mutable {
+      const auto& [tensor, measured] = rest[i];
+      try {
+        measured->stats = stats_of({*own, device, staging}, *tensor);
+      } catch (const Error& error) {
+        measured->unread = finding_from(error.within({.key = tensor->key}));
       }
-      if (is_of_bucket(name_of(tensor))) {
-        ++report.buckets;
-        undefined += measured.stats.finite() != measured.stats.numbers ? 1U : 0U;
-        continue;
-      }
-      ++report.tensors;
-      report.numbers += measured.stats.numbers;
-      report.stats[tensor.key] = measured.stats;
-      for (Finding& finding : judge_health(tensor, measured.stats, limits)) {
-        report.findings.push_back(std::move(finding));
-      }
-    } catch (const Error& error) {
-      report.findings.push_back(finding_from(error.within({.key = tensor.key})));
+    };
+  });
+  copies.require_files_in_place();
+}
+
+HealthReport HealthMeter::report(Checkpoint& checkpoint, Device& device, Tasks& tasks,
+                                 const HealthLimits& limits) {
+  measure_rest(checkpoint, device, tasks);
+  HealthReport report;
+  std::uint64_t undefined = 0;  // buckets with NaN or infinite numbers
+  for (const StoredTensor& tensor : checkpoint.catalog().tensors) {
+    if (!is_float_like(tensor.dtype)) continue;
+    const Measured& measured = measured_[&tensor];
+    if (measured.unread) {
+      report.findings.push_back(*measured.unread);
+      continue;
+    }
+    if (is_of_bucket(name_of(tensor))) {
+      ++report.buckets;
+      undefined += measured.stats.finite() != measured.stats.numbers ? 1U : 0U;
+      continue;
+    }
+    ++report.tensors;
+    report.numbers += measured.stats.numbers;
+    report.stats[tensor.key] = measured.stats;
+    for (Finding& finding : judge_health(tensor, measured.stats, limits)) {
+      report.findings.push_back(std::move(finding));
     }
   }
   if (report.buckets != 0) {

@@ -14,6 +14,8 @@
 #include "core/checkpoint/chunk_reader.hpp"
 #include "core/checkpoint/finding.hpp"
 #include "core/geometry/element_stats.hpp"
+#include "reprise/device.hpp"
+#include "reprise/ports.hpp"
 
 namespace reprise {
 
@@ -62,27 +64,33 @@ ElementStats stats_of(const ReaderResources& resources, const StoredTensor& tens
 /// Measures tensors while their items are read for another reason.
 class HealthMeter {
  public:
-  /// The checkpoint and the device must outlive this object.
-  HealthMeter(Checkpoint& checkpoint, Device& device) : checkpoint_(checkpoint), device_(device) {}
-
   /// Returns a source that reads from `inner` and measures the chunk's elements as they pass, in
   /// order. If they do not pass as a whole, or do not lie together in the host's order, report()
   /// reads the tensor again. Returns `inner` if the item can't be opened.
-  std::unique_ptr<ItemSource> measured(std::unique_ptr<ItemSource> inner,
+  std::unique_ptr<ItemSource> measured(Checkpoint& checkpoint, std::unique_ptr<ItemSource> inner,
                                        const StoredTensor& tensor, const StoredChunk& chunk);
 
-  /// To be called when all sources are gone. A tensor that can't be read is an error.
-  HealthReport report(const HealthLimits& limits);
+  /// Adds what another meter of the same checkpoint measured. Its sources must be gone. Sums depend
+  /// on the order in which several are added.
+  void add(const HealthMeter& other);
+
+  /// To be called when all sources are gone. Reads again, on all threads, what was not measured as
+  /// a whole. A tensor that can't be read is an error. Throws STALE_METADATA if a file was replaced
+  /// meanwhile.
+  HealthReport report(Checkpoint& checkpoint, Device& device, Tasks& tasks,
+                      const HealthLimits& limits);
 
  private:
   class Passing;
 
-  Checkpoint& checkpoint_;
-  Device& device_;
   struct Measured {
     ElementStats stats;
     std::uint64_t elements = 0;
+    std::optional<Finding> unread = {};  ///< why it can't be read
   };
+
+  void measure_rest(Checkpoint& checkpoint, Device& device, Tasks& tasks);
+
   std::map<const StoredTensor*, Measured> measured_;
 };
 

@@ -32,13 +32,13 @@ Parts parts_in_use(const StoredModules& found) {
 /// For each part, returns a text that names the first few modules with this part in the common
 /// state. The common state was written by rank 0 and holds only the parts that rank 0 itself owned.
 std::map<ModulePart, std::string> owners_in_common(const StoredModules& found) {
-  constexpr std::size_t kNamed = 4;
+  constexpr std::size_t kDiffering = 4;
   std::map<ModulePart, std::vector<std::string>> owners;
   for (const StoredModule& module : found.modules) {
     Parts parts;
     for (const auto& [place, optimizer] : module.chain) take(optimizer.common, parts);
     for (const ModulePart part : parts) {
-      if (owners[part].size() < kNamed) owners[part].push_back(module.name);
+      if (owners[part].size() < kDiffering) owners[part].push_back(module.name);
     }
   }
   std::map<ModulePart, std::string> words;

@@ -2,13 +2,22 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
 #include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "core/base/print.hpp"
+#include "core/checkpoint/batches.hpp"
+#include "core/checkpoint/checkpoint_copies.hpp"
 #include "core/checkpoint/checksum_tally.hpp"
+#include "core/checkpoint/record_checksum.hpp"
 #include "core/format/bytes_item.hpp"
 #include "core/format/zip/archive.hpp"
+#include "core/verify/payload_visits.hpp"
 #include "core/verify/verify_copies.hpp"
 #include "core/verify/verify_experts.hpp"
 
@@ -21,37 +30,17 @@ constexpr std::size_t kErrorsMax = 10'000;
 /// Number of bytes read at a time of elements without checksum.
 constexpr std::size_t kElementsStep = std::size_t{1} << 20U;
 
-struct Visit {
-  FileIndex file = kNoFile;
-  ByteRange range;
-  const StoredTensor* tensor = nullptr;  ///< null for an object; otherwise `chunk` is set too
-  const StoredChunk* chunk = nullptr;
-  const StoredObject* object = nullptr;
+/// What one run of visits found.
+struct RunFindings {
+  ChecksumTally tally;
+  ExpertContents experts;
+  EqualTensors equal;
+  HealthMeter meter;
+  Findings findings;
+  std::vector<std::string> opaque;
+  std::optional<std::string> unreadable;  ///< why the rest of the file can't be read
+  std::uint64_t unread = 0;               ///< items of that rest
 };
-
-/// Returns the readable items in the order of files and offsets.
-std::vector<Visit> visits_of(const Catalog& catalog, std::span<const StoredFile> files) {
-  std::vector<Visit> visits;
-  const auto add = [&visits, files](const Visit& visit) {
-    if (is_readable(visit.file, visit.range, files)) visits.push_back(visit);
-  };
-  std::set<const SharedRecord*> seen;
-  for (const auto& tensor : catalog.tensors) {
-    for (const auto& chunk : tensor.chunks) {
-      // What several tensors share is read once, as the record that it is.
-      if (chunk.view && !seen.insert(chunk.view->record.get()).second) continue;
-      const ByteRange range = chunk.view ? chunk.view->record->range : chunk.range;
-      add({chunk.file, range, &tensor, &chunk, nullptr});
-    }
-  }
-  for (const auto& object : catalog.objects) {
-    add({object.file, object.range, nullptr, nullptr, &object});
-  }
-  std::stable_sort(visits.begin(), visits.end(), [](const Visit& a, const Visit& b) {
-    return std::pair(a.file, a.range.offset) < std::pair(b.file, b.range.offset);
-  });
-  return visits;
-}
 
 /// Returns the offsets of the records that tensors use, by file.
 std::map<FileIndex, std::set<std::uint64_t>> records_of(const Catalog& catalog) {
@@ -64,76 +53,123 @@ std::map<FileIndex, std::set<std::uint64_t>> records_of(const Catalog& catalog) 
   return records;
 }
 
-/// Limits the number of bytes of a file that are read again because items overlap. The limit is the
-/// size of the file. It is needed because even a small metadata file can list very many overlapping
-/// items. Overlaps are reported elsewhere.
-class Rereads {
+/// Reads runs of visits for one thread.
+class RunReader {
  public:
-  /// True if the item may be read. Must be called in the order of visits_of().
-  bool allowed(const Visit& visit, std::span<const StoredFile> files) {
-    if (visit.file != file_) {
-      file_ = visit.file;
-      reached_ = 0;
-      spare_ = files[file_].size.value_or(0);
+  RunReader(Checkpoint& checkpoint, bool measures) : checkpoint_(checkpoint), measures_(measures) {}
+
+  /// `at_visit` is called when an item is done with.
+  template <class AtVisit>
+  std::unique_ptr<RunFindings> read(std::span<const Visit> run, const AtVisit& at_visit) {
+    auto found = std::make_unique<RunFindings>();
+    for (const Visit& visit : run) {
+      if (found->unreadable) {
+        ++found->unread;
+      } else {
+        look_at(visit, *found);
+      }
+      at_visit(visit);
     }
-    if (visit.range.offset < reached_) {
-      if (visit.range.size > spare_) return false;
-      spare_ -= visit.range.size;
-    }
-    reached_ = std::max(reached_, visit.range.offset + visit.range.size);
-    return true;
+    return found;
   }
 
  private:
-  FileIndex file_ = kNoFile;
-  std::uint64_t reached_ = 0;
-  std::uint64_t spare_ = 0;
-};
-
-class PayloadVerifier {
- public:
-  PayloadVerifier(Checkpoint& checkpoint, VerifyReport& report, HealthMeter* meter)
-      : checkpoint_(checkpoint), report_(report), meter_(meter) {}
-
-  void look_at(const Visit& visit) {
+  void look_at(const Visit& visit, RunFindings& found) {
     const std::string& key = visit.tensor != nullptr ? visit.tensor->key : visit.object->key;
-    if (visit.file == unreadable_) {
-      ++unread_items_;
-      return;
-    }
     try {
       if (visit.chunk != nullptr && visit.chunk->form == ItemForm::kView) {
-        return look_at_record(*visit.tensor, *visit.chunk);
+        // A wrong checksum is told by the tally, with all others.
+        count_record(checkpoint_, *visit.tensor, *visit.chunk, found.tally);
+        return;
       }
       auto slice = checkpoint_.slice(key, visit.file, visit.range);
-      if (meter_ != nullptr && visit.tensor != nullptr) {
-        slice = meter_->measured(std::move(slice), *visit.tensor, *visit.chunk);
+      if (measures_ && visit.tensor != nullptr) {
+        slice = found.meter.measured(checkpoint_, std::move(slice), *visit.tensor, *visit.chunk);
       }
       if (visit.chunk != nullptr && visit.chunk->form == ItemForm::kElements) {
-        return look_at_elements(*visit.tensor, *slice);
+        return look_at_elements(*visit.tensor, *slice, found.equal);
       }
-      if (visit.file == checkpoint_.metadata().made_file) return look_at_object(*visit.object);
+      if (visit.file == checkpoint_.metadata().made_file) {
+        return look_at_object(*visit.object, found);
+      }
       // Checksums are compared first, because a wrong checksum explains why an item is malformed.
-      tally_.add(*slice, key);
+      found.tally.add(*slice, key);
       if (visit.tensor != nullptr) {
-        experts_.add(*visit.tensor, *visit.chunk,
-                     checkpoint_.tensor_item(*visit.tensor, *visit.chunk));
+        found.experts.add(*visit.tensor, *visit.chunk,
+                          checkpoint_.tensor_item(*visit.tensor, *visit.chunk));
       } else {
-        look_at_object(*visit.object);
+        look_at_object(*visit.object, found);
       }
     } catch (const Error& error) {
-      if (error.code() == Code::kIo) return add_unreadable(visit, error);
-      add(finding_from(error.within(
+      if (error.code() == Code::kIo) {
+        found.unreadable = error.message();
+        found.unread = 1;
+        return;
+      }
+      found.findings.push_back(finding_from(error.within(
           {.key = key, .file = checkpoint_.display(visit.file), .offset = visit.range.offset})));
     }
   }
 
-  void leave_out() { ++overlapping_; }
+  /// Reads elements that have no checksum: all that can be seen is that they can be read, and which
+  /// are equal.
+  void look_at_elements(const StoredTensor& tensor, ItemSource& elements, EqualTensors& equal) {
+    elements_.resize(kElementsStep);
+    for (std::uint64_t at = 0; at < elements.size(); at += kElementsStep) {
+      const auto step = std::min<std::uint64_t>(elements.size() - at, kElementsStep);
+      const MutableByteSpan read = MutableByteSpan(elements_).first(step);
+      elements.read_at(at, read);
+      equal.add(tensor, {at, elements.size()}, read);
+    }
+  }
+
+  void look_at_object(const StoredObject& object, RunFindings& found) {
+    const auto slice = checkpoint_.slice(object.key, object.file, object.range);
+    const BytesItem item = read_bytes_item(*slice);
+    if (item.value) return;
+    found.opaque.push_back(object.key);
+    const std::string names = join(item.unlisted_names, ", ");
+    found.findings.push_back({Severity::kNote, Code::kUnsupported,
+                              "opaque, kept as bytes: " + item.opaque_because +
+                                  (names.empty() ? "" : "; names " + names),
+                              object.key});
+  }
+
+  Checkpoint& checkpoint_;
+  bool measures_;
+  Bytes elements_;
+};
+
+/// Puts together what runs found, in their order.
+class PayloadFindings {
+ public:
+  PayloadFindings(Checkpoint& checkpoint, VerifyReport& report, HealthMeter* meter)
+      : checkpoint_(checkpoint), report_(report), meter_(meter) {}
+
+  void add(std::span<const Visit> run, RunFindings& found) {
+    if (run.front().file != file_) {
+      say_unreadable();
+      file_ = run.front().file;
+    }
+    if (unreadable_) {  // told once for the file, whose rest was not read if one thread had read it
+      unread_ += run.size();
+      return;
+    }
+    tally_.add(found.tally);
+    experts_.add(found.experts);
+    equal_.add(found.equal);
+    if (meter_ != nullptr) meter_->add(found.meter);
+    for (Finding& finding : found.findings) add(std::move(finding));
+    report_.opaque.insert(report_.opaque.end(), found.opaque.begin(), found.opaque.end());
+    unreadable_ = std::move(found.unreadable);
+    unread_ = found.unread;
+  }
 
   /// Checks the records of files of torch.save that have no elements of tensors: the pickle, and
   /// storages that nothing uses.
   void look_at_small_records() {
     if (!is_of_torch_save(checkpoint_.metadata().form)) return;
+    say_unreadable();
     auto checked = records_of(checkpoint_.catalog());
     for (FileIndex file = 0; file < checkpoint_.catalog().files.size(); ++file) {
       if (file == checkpoint_.metadata().made_file) continue;
@@ -156,12 +192,12 @@ class PayloadVerifier {
     }
   }
 
-  void finish() {
+  void finish(std::uint64_t overlapping) {
     say_unreadable();
-    if (overlapping_ != 0) {
+    if (overlapping != 0) {
       report_.findings.push_back(
           {Severity::kError, Code::kExtentMismatch,
-           with_commas(overlapping_) + " items that overlap others were not read"});
+           with_commas(overlapping) + " items that overlap others were not read"});
     }
     if (left_out_ != 0) {
       report_.findings.push_back({Severity::kError, Code::kTornFile,
@@ -176,60 +212,23 @@ class PayloadVerifier {
   }
 
  private:
-  /// Reads elements that have no checksum: all that can be seen is that they can be read, and which
-  /// are equal.
-  void look_at_elements(const StoredTensor& tensor, ItemSource& elements) {
-    elements_.resize(kElementsStep);
-    for (std::uint64_t at = 0; at < elements.size(); at += kElementsStep) {
-      const auto step = std::min<std::uint64_t>(elements.size() - at, kElementsStep);
-      const MutableByteSpan read = MutableByteSpan(elements_).first(step);
-      elements.read_at(at, read);
-      equal_.add(tensor, {at, elements.size()}, read);
-    }
-  }
-
-  /// Compares the record with its checksum. A wrong one is told by the tally, with all others.
-  void look_at_record(const StoredTensor& tensor, const StoredChunk& chunk) {
-    try {
-      checkpoint_.check_record(tensor, chunk, tally_);
-    } catch (const Error& error) {
-      if (error.code() != Code::kChecksum) throw;
-    }
-  }
-
-  void look_at_object(const StoredObject& object) {
-    const auto slice = checkpoint_.slice(object.key, object.file, object.range);
-    const BytesItem item = read_bytes_item(*slice);
-    if (item.value) return;
-    report_.opaque.push_back(object.key);
-    const std::string names = join(item.unlisted_names, ", ");
-    report_.findings.push_back({Severity::kNote, Code::kUnsupported,
-                                "opaque, kept as bytes: " + item.opaque_because +
-                                    (names.empty() ? "" : "; names " + names),
-                                object.key});
-  }
-
-  /// Reports an unreadable file once, and not again for each item. Items come in file order.
-  void add_unreadable(const Visit& visit, const Error& error) {
-    say_unreadable();
-    unreadable_ = visit.file;
-    unread_items_ = 1;
-    because_ = error.message();
-  }
+  /// Reports an unreadable file once, and not again for each item.
   void say_unreadable() {
-    if (unreadable_ == kNoFile) return;
+    if (!unreadable_) return;
     add({Severity::kError, Code::kIo,
-         because_ + "; " + with_commas(unread_items_) + " items of this file were not checked", "",
-         checkpoint_.display(unreadable_)});
-    unreadable_ = kNoFile;
+         *unreadable_ + "; " + with_commas(unread_) + " items of this file were not checked", "",
+         checkpoint_.display(file_)});
+    unreadable_.reset();
   }
 
   void add(Finding finding) {
-    if (errors_++ < kErrorsMax) {
-      report_.findings.push_back(std::move(finding));
-    } else {
+    const bool error = finding.severity == Severity::kError;
+    if (error && errors_ == kErrorsMax) {
       ++left_out_;
+      return;
     }
+    errors_ += error ? 1 : 0;
+    report_.findings.push_back(std::move(finding));
   }
 
   Checkpoint& checkpoint_;
@@ -238,36 +237,42 @@ class PayloadVerifier {
   ChecksumTally tally_;
   ExpertContents experts_;
   EqualTensors equal_;
-  Bytes elements_;
   std::size_t errors_ = 0;
   std::uint64_t left_out_ = 0;
-  std::uint64_t overlapping_ = 0;
-  FileIndex unreadable_ = kNoFile;
-  std::uint64_t unread_items_ = 0;
-  std::string because_;
+  FileIndex file_ = kNoFile;
+  std::optional<std::string> unreadable_;  ///< why the rest of the file can't be read
+  std::uint64_t unread_ = 0;               ///< items of that rest
 };
 
 }  // namespace
 
-void verify_payload(Checkpoint& checkpoint, std::span<const StoredFile> files, Progress& progress,
-                    VerifyReport& report, HealthMeter* meter) {
-  const auto visits = visits_of(checkpoint.catalog(), files);
-  std::uint64_t total = 0;
-  for (const Visit& visit : visits) total += visit.range.size;
+void verify_payload(Checkpoint& checkpoint, std::span<const StoredFile> files,
+                    const VerifyPorts& ports, VerifyReport& report, HealthMeter* meter) {
+  const PayloadVisits payload = payload_visits(checkpoint.catalog(), files);
+  PayloadFindings all(checkpoint, report, meter);
+  std::vector<std::unique_ptr<RunFindings>> found(payload.runs.size());
+  std::size_t next = 0;  // the first run that was not put to the others
   std::uint64_t done = 0;
-  PayloadVerifier verifier(checkpoint, report, meter);
-  Rereads rereads;
-  for (const Visit& visit : visits) {
-    if (rereads.allowed(visit, files)) {
-      verifier.look_at(visit);
-    } else {
-      verifier.leave_out();
-    }
-    done += visit.range.size;
-    progress.advance(checkpoint.catalog().files[visit.file], done, total);
-  }
-  verifier.look_at_small_records();
-  verifier.finish();
+  std::mutex at_a_time;
+  CheckpointCopies copies(checkpoint, ports.tasks);
+  do_all(ports.tasks, payload.runs.size(), [&](std::size_t thread) {
+    return [&, reader = RunReader(copies.of(thread), meter != nullptr)](std::size_t i) mutable {
+      auto run = reader.read(payload.runs[i], [&](const Visit& visit) {
+        const std::lock_guard lock(at_a_time);
+        done += visit.range.size;
+        ports.progress.advance(checkpoint.catalog().files[visit.file], done, payload.bytes);
+      });
+      const std::lock_guard lock(at_a_time);
+      found[i] = std::move(run);
+      for (; next < found.size() && found[next]; ++next) {
+        all.add(payload.runs[next], *found[next]);
+        found[next].reset();
+      }
+    };
+  });
+  copies.require_files_in_place();
+  all.look_at_small_records();
+  all.finish(payload.left_out);
 }
 
 }  // namespace reprise

@@ -7,6 +7,7 @@
 #include "core/adapters/posix/host_device.hpp"
 #include "core/base/check.hpp"
 #include "core/load/load_seamed.hpp"
+#include "core/ports/tasks_at_once.hpp"
 #include "core/verify/verify.hpp"
 #include "core/verify/verify_directory.hpp"
 
@@ -173,8 +174,9 @@ Judge::Content Judge::load(Store& store) const {
 
 bool Judge::refused_by_manifest(Store& store) const {
   SilentTrace silent;
+  TasksAtOnce tasks;
   Checkpoint checkpoint(store, location_, metadata_);
-  return count_of(check_manifest(checkpoint, silent), Severity::kError) != 0;
+  return count_of(check_manifest(checkpoint, {tasks, silent}), Severity::kError) != 0;
 }
 
 DamageEffect Judge::of(Store& store) const {

@@ -17,6 +17,7 @@ using Words = std::vector<std::string>;
 
 const std::string kA = "torch_2.15.0/same_content_a";
 const std::string kB = "torch_2.15.0/different_content";
+const std::string kSaved = "torch_save_2.15.0/without_checksums.pt";
 
 ProgramResult with_jobs(Words words, const std::string& jobs) {
   words.insert(words.end(), {"--jobs", jobs});
@@ -29,6 +30,10 @@ TEST(Jobs, no_number_of_threads_changes_what_a_verb_says) {
     const auto place = damaged.elements_of(key);
     damaged.flip(place.file, place.offset + 5);
   }
+  const Victim sealed(kA);
+  ASSERT_EQ(run_program({"seal", sealed.path()}).exit_code, 0);
+  const auto place = sealed.elements_of("ids");
+  sealed.flip(place.file, place.offset);
   struct Row {
     Words words;
     int exit_code;
@@ -40,7 +45,13 @@ TEST(Jobs, no_number_of_threads_changes_what_a_verb_says) {
         Row{{"diff", "--json", damaged.path(), data(kB)}, 2},
         Row{{"inspect", "--json", "--digest", damaged.path()}, 2},
         Row{{"inspect", "--sha256", "--stats", data(kA)}, 0}, Row{{"digest", data(kA)}, 0},
-        Row{{"digest", damaged.path()}, 2}, Row{{"seal", "--json", damaged.path()}, 2}}) {
+        Row{{"digest", damaged.path()}, 2}, Row{{"seal", "--json", damaged.path()}, 2},
+        Row{{"verify", data("mcore_0.16.1_gpt_tp2_pp2")}, 0}, Row{{"verify", damaged.path()}, 1},
+        Row{{"verify", "--json", "--health", damaged.path()}, 1},
+        Row{{"verify", "--json", "--health", data(kSaved)}, 0},
+        Row{{"verify", "--health", "--against", data(kA), data(kB)}, 0},
+        Row{{"verify", "--all", data("torch_2.15.0")}, 2},
+        Row{{"verify", "--sealed", sealed.path()}, 1}}) {
     const auto one = with_jobs(row.words, "1");
     EXPECT_EQ(one.exit_code, row.exit_code) << row.words.front() << one.all();
     for (const char* jobs : {"2", "7"}) {

@@ -108,9 +108,9 @@ TEST(HealthAgainst, a_weight_that_stayed_is_a_warning_if_it_has_moments) {
   HostDevice device("test", 0);
   ThreadTasks tasks(2);
   NoProgress progress;
-  HealthMeter meter(now, device);
-  const auto result =
-      health_against(now, meter.report({}).stats, then, {device, tasks, progress}, {});
+  HealthMeter meter;
+  const auto result = health_against(now, meter.report(now, device, tasks, {}).stats, then,
+                                     {device, tasks, progress}, {});
   EXPECT_EQ(result.compared, 5U);
   ASSERT_EQ(result.findings.size(), 1U);
   EXPECT_EQ(result.findings[0].severity, Severity::kWarning);

@@ -1,0 +1,30 @@
+#include "core/checkpoint/record_checksum.hpp"
+
+#include <algorithm>
+
+#include "core/format/zip/crc32.hpp"
+
+namespace reprise {
+
+bool count_record(Checkpoint& checkpoint, const StoredTensor& tensor, const StoredChunk& chunk,
+                  ChecksumTally& checksums) {
+  constexpr std::uint64_t kStep = std::uint64_t{1} << 20U;
+  const SharedRecord& record = *chunk.view->record;
+  if (record.checked || record.range.size == 0) return false;
+  const auto source = checkpoint.slice(tensor.key, chunk.file, record.range);
+  Crc32 crc;
+  Bytes block(static_cast<std::size_t>(std::min(record.range.size, kStep)));
+  for (std::uint64_t at = 0; at < record.range.size; at += block.size()) {
+    block.resize(static_cast<std::size_t>(std::min(record.range.size - at, kStep)));
+    source->read_at(at, block);
+    crc.update(block);
+  }
+  const bool matches = crc.value() == record.crc;
+  checksums.add(checkpoint.display(chunk.file),
+                {.name = record.name, .size = record.range.size, .crc = record.crc}, matches,
+                [&] { return source->place_at(0); });
+  if (matches) record.checked = true;
+  return true;
+}
+
+}  // namespace reprise

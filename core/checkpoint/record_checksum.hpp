@@ -1,0 +1,16 @@
+#pragma once
+// Compares a record that several tensors share with its checksum.
+
+#include "core/checkpoint/checkpoint.hpp"
+#include "core/checkpoint/checksum_tally.hpp"
+#include "core/state/catalog.hpp"
+
+namespace reprise {
+
+/// Reads the record in which the chunk's view lies (ItemForm::kView) in bounded steps, compares it
+/// with its checksum and counts it. Returns false, and reads nothing, if it is empty or was found
+/// to match before, for this metadata. Throws the errors of Checkpoint::slice() and of reading.
+bool count_record(Checkpoint& checkpoint, const StoredTensor& tensor, const StoredChunk& chunk,
+                  ChecksumTally& checksums);
+
+}  // namespace reprise
