@@ -8,7 +8,7 @@ namespace reprise {
 
 bool count_record(Checkpoint& checkpoint, const StoredTensor& tensor, const StoredChunk& chunk,
                   ChecksumTally& checksums) {
-  constexpr std::uint64_t kStep = std::uint64_t{1} << 20U;
+  constexpr std::uint64_t kStep = std::uint64_t{256} << 10U;
   const SharedRecord& record = *chunk.view->record;
   if (record.checked || record.range.size == 0) return false;
   const auto source = checkpoint.slice(tensor.key, chunk.file, record.range);

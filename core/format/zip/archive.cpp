@@ -22,7 +22,7 @@ constexpr std::uint64_t kEndSearchBytes = zip::kEndBytes + 0xffff;
 constexpr std::uint64_t kCommentMax = 4096 - zip::kEndBytes;
 // A directory entry has 46 fixed bytes, then a name and little else, so 1024 bytes are enough.
 constexpr std::uint64_t kDirectoryBytesMax = kArchiveRecordsMax * 1024;
-constexpr std::uint64_t kChecksumStep = std::uint64_t{1} << 20U;
+constexpr std::uint64_t kChecksumStep = std::uint64_t{256} << 10U;
 
 // Files that torch.save wrote before version 1.6 start with the pickled number
 // 0x1950a86a20f9469cfc6c.
@@ -529,10 +529,11 @@ bool Archive::checksum_matches(const Record& record) {
 
 std::uint32_t Archive::checksum_of_content(const ByteRange& content) {
   Crc32 crc;
-  for (std::uint64_t done = 0; done < content.size;) {
-    const std::uint64_t step = std::min(content.size - done, kChecksumStep);
-    crc.update(read_range(source_, {content.offset + done, step}));
-    done += step;
+  Bytes block(static_cast<std::size_t>(std::min(content.size, kChecksumStep)));
+  for (std::uint64_t done = 0; done < content.size; done += block.size()) {
+    block.resize(static_cast<std::size_t>(std::min(content.size - done, kChecksumStep)));
+    source_.read_at(content.offset + done, block);
+    crc.update(block);
   }
   return crc.value();
 }
