@@ -99,8 +99,7 @@ class DiffVerb final : public Verb {
         .flag(no_sources_, "--no-sources",
               "don't look for where values come from that differ, which reads the tensors that "
               "differ up to three times more")
-        .number(jobs_, "--jobs", 1,
-                "number of threads (default: the processors); it changes nothing that is printed")
+        .jobs(threads_)
         .flag(unchecked_, "--no-checksums",
               "don't check checksums (checking reads everything twice)")
         .flag(json_, "--json", "print one JSON document")
@@ -206,7 +205,7 @@ class DiffVerb final : public Verb {
     ProgressLine progress(console, clock, "diff",
                           quiet_ || json_ ? ProgressLine::Shown::kNever : ProgressLine::Shown::kYes,
                           ProgressUnit::kBytes);
-    ThreadTasks tasks(threads_for(jobs_));
+    ThreadTasks tasks(threads_);
     options.tasks = &tasks;
     return diff(left, right, device, options, progress);
   }
@@ -219,7 +218,7 @@ class DiffVerb final : public Verb {
     ProgressLine progress(console, clock, "diff: sources",
                           quiet_ || json_ ? ProgressLine::Shown::kNever : ProgressLine::Shown::kYes,
                           ProgressUnit::kBytes);
-    ThreadTasks tasks(threads_for(jobs_));
+    ThreadTasks tasks(threads_);
     find_sources(left, right, {device, tasks, progress}, report);
   }
 
@@ -232,7 +231,7 @@ class DiffVerb final : public Verb {
   std::string tolerance_;
   std::string sort_ = "key";
   std::int64_t limit_ = 40;
-  std::int64_t jobs_ = 0;
+  int threads_ = 1;
   bool no_sources_ = false;
   std::string report_;
   bool values_ = false;

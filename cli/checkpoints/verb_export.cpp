@@ -129,7 +129,7 @@ class ExportVerb : public Verb {
         .texts(values_, "--set", "NAME=VALUE", "the value of <NAME> in the rules");
   }
   void declare_rest(Options& options) {
-    options.number(jobs_, "--jobs", 1, "number of threads (default: the processors)")
+    options.jobs(threads_)
         .flag(unchecked_, "--no-checksums",
               "don't check the checksums of IN: flipped bits are then written")
         .flag(json_, "--json", "print one JSON document")
@@ -171,7 +171,7 @@ class ExportVerb : public Verb {
                      const StoredPath& to, ExportOptions options, const Console& console,
                      Findings& notes) const {
     HostDevice device("host", 0);
-    ThreadTasks tasks(threads_for(jobs_));
+    ThreadTasks tasks(threads_);
     ThreadTasks background(1);
     CommitTarget target{to.path};
     target.replace = false;
@@ -274,7 +274,7 @@ class ExportVerb : public Verb {
   std::string map_;
   std::vector<std::string> values_;
   std::string shard_;
-  std::int64_t jobs_ = 0;
+  int threads_ = 1;
   bool unchecked_ = false;
   bool json_ = false;
   bool quiet_ = false;

@@ -156,7 +156,7 @@ class VerifyVerb final : public Verb {
         .flag(sealed_, "--sealed",
               "compare every byte with the seal that 'reprise seal' made there")
         .text(seal_, "--seal", "FILE", "compare every byte with this seal")
-        .number(jobs_, "--jobs", 1, "number of threads (default: the processors)")
+        .jobs(threads_)
         .flag(json_, "--json", "print one JSON document")
         .text(report_, "--report", "DIR",
               "write report.json (lane files), junit.xml, report.html and summary.md there")
@@ -329,7 +329,7 @@ class VerifyVerb final : public Verb {
                           quiet_ || json_ ? ProgressLine::Shown::kNever : ProgressLine::Shown::kYes,
                           ProgressUnit::kBytes);
     HostDevice device("host", 0);
-    ThreadTasks tasks(threads_for(jobs_));
+    ThreadTasks tasks(threads_);
     const HealthRequest health{limits_of_health_, device};
     VerifyReport report = verify(*stored.store, stored.path,
                                  skip_payload_ ? PayloadCheck::kSkip : PayloadCheck::kRead,
@@ -422,7 +422,7 @@ class VerifyVerb final : public Verb {
   HealthLimits limits_of_health_;
   std::string seal_;
   std::string against_;
-  std::int64_t jobs_ = 0;
+  int threads_ = 1;
   bool sealed_ = false;
   bool all_ = false;
   bool health_ = false;

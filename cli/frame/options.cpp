@@ -8,25 +8,23 @@
 #include <string_view>
 #include <thread>
 
-#include "reprise/error.hpp"
-
 namespace reprise::cli {
 namespace {
 
 constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
 
-/// Checks that a word is a decimal number from `least` on that fits, and writes it without leading
+/// Checks that a word is a decimal number from `least` to `most`, and writes it without leading
 /// zeros. CLI11 itself takes a number that is too large for the largest one that fits, and "010"
 /// for 8.
-CLI::Validator decimal_from(std::int64_t least) {
-  const auto check = [least](std::string& word) -> std::string {
+CLI::Validator decimal_from(std::int64_t least, std::int64_t most = kMost) {
+  const auto check = [least, most](std::string& word) -> std::string {
     std::int64_t value = 0;
     const char* const end = word.data() + word.size();
     const auto read = std::from_chars(word.data(), end, value);
-    const bool fits = read.ec == std::errc{} && read.ptr == end && value >= least;
+    const bool fits = read.ec == std::errc{} && read.ptr == end && value >= least && value <= most;
     if (!fits) {
       return "Value " + word + " is not a whole number from " + std::to_string(least) + " to " +
-             std::to_string(kMost);
+             std::to_string(most);
     }
     word = std::to_string(value);
     return {};
@@ -82,13 +80,15 @@ Options& Options::number(std::int64_t& value, const std::string& name, std::int6
   return *this;
 }
 
-int threads_for(std::int64_t jobs) {
+Options& Options::jobs(int& threads) {
   constexpr std::int64_t kJobsMax = 1024;
-  if (jobs > kJobsMax) {
-    throw Error(Code::kUsage, "--jobs is at most " + std::to_string(kJobsMax));
-  }
-  if (jobs != 0) return static_cast<int>(jobs);
-  return static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  app_.add_option("--jobs", threads,
+                  "number of threads; it changes nothing that is printed or written (default: the "
+                  "processors)")
+      ->transform(decimal_from(1, kJobsMax))
+      ->type_name("N");
+  return *this;
 }
 
 }  // namespace reprise::cli

@@ -40,13 +40,12 @@ class Options {
   /// does not fit is refused as any other wrong word is.
   Options& number(std::int64_t& value, const std::string& name, std::int64_t least,
                   const std::string& help);
+  /// Declares --jobs of a verb that reads files: on how many threads, from 1 to 1,024. It is the
+  /// number of processors if it is not given.
+  Options& jobs(int& threads);
 
  private:
   CLI::App& app_;
 };
-
-/// Returns the number of threads for the value of --jobs, which is 0 if it was not given. Throws
-/// USAGE for more than 1,024.
-int threads_for(std::int64_t jobs);
 
 }  // namespace reprise::cli

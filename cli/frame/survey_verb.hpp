@@ -2,8 +2,6 @@
 // The common part of the verbs that read a whole checkpoint on all threads and tell what they
 // found.
 
-#include <cstdint>
-
 #include "cli/frame/verb.hpp"
 #include "cli/output/progress_line.hpp"
 #include "core/adapters/posix/host_device.hpp"
@@ -17,12 +15,11 @@ class SurveyVerb : public Verb {
  protected:
   /// Declares --jobs, --json and --quiet.
   void declare_survey(Options& options) {
-    options.number(jobs_, "--jobs", 1, "number of threads (default: the processors)")
+    options.jobs(threads_)
         .flag(json_, "--json", "print one JSON document")
         .flag(quiet_, "-q,--quiet", "no progress");
   }
-  /// Returns what `work` returns, which gets the ports to read with. Throws USAGE for too many
-  /// threads.
+  /// Returns what `work` returns, which gets the ports to read with.
   template <class Work>
   auto survey(const Console& console, const Work& work) const {
     PosixClock clock;
@@ -30,13 +27,13 @@ class SurveyVerb : public Verb {
                           quiet_ || json_ ? ProgressLine::Shown::kNever : ProgressLine::Shown::kYes,
                           ProgressUnit::kBytes);
     HostDevice device("host", 0);
-    ThreadTasks tasks(threads_for(jobs_));
+    ThreadTasks tasks(threads_);
     return work(SurveyPorts{device, tasks, progress});
   }
   bool json() const { return json_; }
 
  private:
-  std::int64_t jobs_ = 0;
+  int threads_ = 1;
   bool json_ = false;
   bool quiet_ = false;
 };
