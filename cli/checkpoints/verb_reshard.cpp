@@ -80,6 +80,7 @@ class ReshardVerb final : public Verb {
         .flag(unchecked_, "--no-checksums",
               "don't check checksums: flipped bits are then written with correct checksums, and "
               "nothing can detect them any more")
+        .jobs(threads_)
         .flag(json_, "--json", "print one JSON document")
         .flag(quiet_, "-q,--quiet", "no progress");
   }
@@ -267,7 +268,7 @@ class ReshardVerb final : public Verb {
   ReshardReport write(Checkpoint& source, const StoredPath& to, const ReshardOptions& options,
                       const Console& console) const {
     HostDevice device("host", 0);
-    ThreadTasks tasks(1);
+    ThreadTasks tasks(threads_);
     NoTrace trace;
     CommitTarget target{to.path};
     target.replace = force_;
@@ -286,6 +287,7 @@ class ReshardVerb final : public Verb {
   std::int64_t ranks_ = 0;
   std::vector<std::string> splits_;
   std::int64_t writers_ = 0;
+  int threads_ = 1;
   std::string per_rank_;
   bool strides_ = false;
   std::vector<std::string> releases_;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "reprise/ports.hpp"
@@ -33,23 +34,33 @@ inline void add_batches(std::size_t item, std::int64_t elements, std::size_t wid
 
 /// Does `count` pieces of work on all threads of `tasks`, each thread taking the next one. Each
 /// thread has a worker of its own, which `make` returns for its number, and which is called with
-/// the numbers of pieces. Throws the first error, once all threads have stopped.
+/// the numbers of pieces. After an error, no piece is begun any more; once all threads have
+/// stopped, the error of the first piece that failed is thrown, so it does not depend on the
+/// threads.
 template <class Make>
 void do_all(Tasks& tasks, std::size_t count, const Make& make) {
   std::atomic<std::size_t> next = 0;
+  std::mutex failing;
+  std::size_t failed = count;
+  std::exception_ptr failure;
   std::vector<std::unique_ptr<Task>> running;
   for (std::size_t thread = 0; thread < static_cast<std::size_t>(tasks.threads()); ++thread) {
     running.push_back(tasks.start([&, thread] {
+      std::size_t i = count;
       try {
         auto worker = make(thread);
-        for (std::size_t i = next++; i < count; i = next++) worker(i);
+        for (i = next++; i < count; i = next++) worker(i);
       } catch (...) {
         next = count;
+        const std::lock_guard lock(failing);
+        if (!failure || i < failed) {
+          failed = i;
+          failure = std::current_exception();
+        }
         throw;
       }
     }));
   }
-  std::exception_ptr failure;
   for (const auto& task : running) {
     try {
       task->wait();

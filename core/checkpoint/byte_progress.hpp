@@ -1,8 +1,9 @@
 #pragma once
-// Reports progress toward a total that is known in advance.
+// Reports progress toward a total that is known in advance. Threads may share one.
 
 #include <algorithm>
 #include <cstdint>
+#include <mutex>
 #include <string_view>
 
 #include "reprise/inspect.hpp"
@@ -19,12 +20,14 @@ class ByteProgress {
   /// Reports that `bytes` more bytes are done; 0 only indicates that the work continues. An
   /// exception from the callback ends the work.
   void go(std::string_view what, std::uint64_t bytes) {
+    const std::lock_guard lock(going_);
     done_ = std::min(done_ + bytes, total_);
     progress_.advance(what, done_, total_);
   }
 
  private:
   Progress& progress_;
+  std::mutex going_;
   std::uint64_t done_ = 0;
   std::uint64_t total_ = 0;
 };

@@ -1,7 +1,6 @@
 #include "core/checkpoint/tensor_survey.hpp"
 
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -61,7 +60,6 @@ Findings survey(Checkpoint& checkpoint, std::span<const SurveyItem> items, const
                 const std::function<TakeElements(std::size_t)>& taker) {
   require_apart(checkpoint);
   ByteProgress progress(ports.progress);
-  std::mutex advancing;
   for (const SurveyItem& item : items) {
     for (const Box& box : item.boxes) {
       progress.expect(static_cast<std::uint64_t>(box.elements()) * size_of(item.tensor->dtype));
@@ -72,7 +70,6 @@ Findings survey(Checkpoint& checkpoint, std::span<const SurveyItem> items, const
     const TakeElements take = taker(index);
     surveyor.read(items[index], [&](const Box& box, ByteSpan elements) {
       take(box, elements);
-      const std::lock_guard lock(advancing);
       progress.go(items[index].tensor->key, elements.size());
     });
   };

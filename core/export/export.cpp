@@ -9,8 +9,8 @@
 
 #include "core/base/check.hpp"
 #include "core/checkpoint/byte_progress.hpp"
+#include "core/checkpoint/piece_reader.hpp"
 #include "core/export/output_writer.hpp"
-#include "core/export/piece_reader.hpp"
 #include "core/export/proof.hpp"
 #include "core/geometry/convert.hpp"
 #include "core/ports/whole_file.hpp"

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "core/checkpoint/piece_reader.hpp"
 #include "core/geometry/box.hpp"
 #include "core/geometry/piece.hpp"
 #include "core/state/catalog.hpp"
@@ -74,11 +75,6 @@ MappedTensor interleaved(std::span<const MappedTensor> tensors, std::size_t dim,
 
 // The functions below return what must be read, in either direction.
 
-/// A piece of one tensor, and the index of that tensor.
-struct PieceOf {
-  std::uint32_t tensor = 0;
-  Piece piece;
-};
 /// Returns what must be read of stored tensors for elements [begin, end) of the mapped tensor,
 /// numbered in row-major order. The pieces' local buffer holds these elements.
 std::vector<PieceOf> sources_of(const MappedTensor& tensor, std::int64_t begin, std::int64_t end);

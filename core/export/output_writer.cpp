@@ -90,7 +90,6 @@ void OutputWriter::write(Store& store, const std::vector<std::string>& paths, Ta
         last = --file.batches_left == 0;
       }
       if (last) finish(part.file, background);
-      const std::scoped_lock lock(telling_);
       progress_.go(part.tensor.key, elements.size());
     };
   });

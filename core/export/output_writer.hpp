@@ -10,9 +10,9 @@
 
 #include "core/checkpoint/batches.hpp"
 #include "core/checkpoint/byte_progress.hpp"
+#include "core/checkpoint/piece_reader.hpp"
 #include "core/export/export_form.hpp"
 #include "core/export/mapped_tensor.hpp"
-#include "core/export/piece_reader.hpp"
 #include "reprise/ports.hpp"
 #include "reprise/store.hpp"
 
@@ -52,7 +52,6 @@ class OutputWriter {
   const std::vector<OutputFile>& files_;
   std::vector<std::unique_ptr<PieceReader>>& readers_;
   ByteProgress& progress_;
-  std::mutex telling_;
   std::vector<Part> parts_;
   std::vector<Batch> batches_;              ///< of parts
   std::vector<std::uint32_t> checksums_;    ///< of batches

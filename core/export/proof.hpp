@@ -8,8 +8,8 @@
 
 #include "core/checkpoint/byte_progress.hpp"
 #include "core/checkpoint/checkpoint.hpp"
+#include "core/checkpoint/piece_reader.hpp"
 #include "core/export/mapped_tensor.hpp"
-#include "core/export/piece_reader.hpp"
 #include "reprise/device.hpp"
 #include "reprise/ports.hpp"
 

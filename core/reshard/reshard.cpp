@@ -6,74 +6,48 @@
 #include <utility>
 
 #include "core/base/check.hpp"
+#include "core/checkpoint/batches.hpp"
 #include "core/checkpoint/beside_payload.hpp"
 #include "core/checkpoint/byte_progress.hpp"
 #include "core/checkpoint/checksum_tally.hpp"
 #include "core/checkpoint/copied_file.hpp"
 #include "core/checkpoint/extents.hpp"
-#include "core/checkpoint/tensor_reader.hpp"
+#include "core/checkpoint/piece_reader.hpp"
 #include "core/format/backend_info.hpp"
 #include "core/format/bytes_item.hpp"
 #include "core/format/common_state.hpp"
 #include "core/format/integrity.hpp"
 #include "core/ports/store_path.hpp"
+#include "core/ports/tasks_at_once.hpp"
 #include "core/reshard/reshard_seamed.hpp"
 
 namespace reprise {
 namespace {
 
-constexpr std::size_t kStagingBytes = std::size_t{4} << 20U;
+/// Size of the batches of a file that one thread reads and writes; they fit into its cache.
+constexpr std::uint64_t kThreadBatchBytes = std::uint64_t{1} << 20U;
 /// Estimated number of bytes written for each part besides its elements. Includes the part's share
 /// of the small files.
 constexpr std::uint64_t kAroundPart = 4096;
 
-/// Keeps a reader for each tensor. A tensor's checksum can be verified only after its reader has
-/// delivered all elements.
-class Readers {
- public:
-  explicit Readers(const ReaderResources& resources)
-      : resources_(resources), readers_(resources.checkpoint.catalog().tensors.size()) {}
-
-  TensorReader& of(std::uint32_t tensor) {
-    auto& reader = readers_[tensor];
-    if (!reader) {
-      reader = std::make_unique<TensorReader>(resources_,
-                                              resources_.checkpoint.catalog().tensors[tensor]);
-    }
-    return *reader;
-  }
-
-  /// Opens what was not needed, so that damage in items without elements is not passed over.
-  void open_rest() {
-    for (std::uint32_t tensor = 0; tensor < readers_.size(); ++tensor) of(tensor).open_rest();
-  }
-
-  void require_all_judged() const {
-    for (const auto& reader : readers_) CHECK(!reader || reader->judged());
-  }
-
- private:
-  ReaderResources resources_;
-  std::vector<std::unique_ptr<TensorReader>> readers_;
-};
-
 /// Supplies the parts of one writer by reading the old chunks.
 class PartSource final : public ContentSource {
  public:
-  PartSource(Readers& readers, const Catalog& catalog, const std::vector<WriterShare::Part>& parts,
-             ByteProgress& progress, const ReshardSeams& seams)
-      : readers_(readers), catalog_(catalog), parts_(parts), progress_(progress), seams_(seams) {}
+  PartSource(PieceReader& reader, const Catalog& catalog,
+             const std::vector<WriterShare::Part>& parts, ByteProgress& progress,
+             const ReshardSeams& seams)
+      : reader_(reader), catalog_(catalog), parts_(parts), progress_(progress), seams_(seams) {}
 
   void fill(std::size_t item, std::int64_t begin, std::int64_t end, MutableByteSpan out) override {
     const WriterShare::Part& part = parts_[item];
-    readers_.of(part.tensor).read(seams_.read_from(part.box, begin, end), out.data());
+    reader_.read(part.tensor, seams_.read_from(part.box, begin, end), out.data());
     progress_.go(catalog_.tensors[part.tensor].key, out.size());
   }
 
   void drain() override {}
 
  private:
-  Readers& readers_;
+  PieceReader& reader_;
   const Catalog& catalog_;
   const std::vector<WriterShare::Part>& parts_;
   ByteProgress& progress_;
@@ -102,8 +76,8 @@ class Resharder {
         ports_(ports),
         seams_(seams),
         checks_(seams.compares_checksums(options)),
-        staging_(kStagingBytes),
-        readers_({source, ports.device, staging_, checks_ ? &tally_ : nullptr}),
+        manifest_(has_manifest(source)),
+        checksums_(source, ports.device),
         progress_(ports.progress),
         metadata_(source.metadata()) {}
 
@@ -129,7 +103,7 @@ class Resharder {
       start_catalog();
       from_one_checkpoint(
           [&] {
-            for (std::size_t w = 0; w < shares.size(); ++w) write_share(w, shares[w]);
+            write_shares(shares);
             copy_common();
             write_instead();
             copy_beside();
@@ -137,6 +111,9 @@ class Resharder {
           [this] {
             opened_.require_in_place();
             source_.require_files_in_place();
+            for (const auto& reader : readers_) {
+              if (reader) reader->require_in_place();
+            }
           });
       judge_checksums();
       if (options_.last_look) options_.last_look();
@@ -196,13 +173,69 @@ class Resharder {
 
   std::string path_of(const std::string& name) const { return join_path(target_.saving(), name); }
 
-  void write_share(std::size_t writer, const WriterShare& share) {
-    int number = 0;
-    if (!share.parts.empty()) write_tensors(share.parts, new_file(writer, number++));
-    if (!share.objects.empty()) write_objects(share.objects, new_file(writer, number));
+  /// A file with tensors.
+  struct TensorFile {
+    const std::vector<WriterShare::Part>* parts = nullptr;
+    FileIndex file = kNoFile;
+    WrittenFile written = {};
+  };
+
+  void write_shares(const std::vector<WriterShare>& shares) {
+    std::vector<TensorFile> of_tensors;
+    std::vector<std::pair<const std::vector<std::uint32_t>*, FileIndex>> of_objects;
+    for (std::size_t w = 0; w < shares.size(); ++w) {
+      int number = 0;
+      if (!shares[w].parts.empty()) of_tensors.push_back({&shares[w].parts, new_file(w, number++)});
+      if (!shares[w].objects.empty())
+        of_objects.emplace_back(&shares[w].objects, new_file(w, number));
+    }
+    write_all_tensors(of_tensors);
+    payload_.resize(metadata_.catalog.files.size());
+    for (const TensorFile& one : of_tensors) note_tensors(one);
+    for (const auto& [objects, file] : of_objects) write_objects(*objects, file);
+    for (FileIndex file = 0; file < payload_.size(); ++file) {
+      report_.bytes += payload_[file].bytes;
+      note(metadata_.catalog.files[file], payload_[file]);
+    }
   }
 
-  void write_tensors(const std::vector<WriterShare::Part>& parts, FileIndex file) {
+  /// Writes several files at a time, each by one thread; a single one by a thread that reads and
+  /// one that writes.
+  void write_all_tensors(std::vector<TensorFile>& files) {
+    TasksAtOnce at_once;
+    const bool several = ports_.tasks.threads() > 1 && files.size() > 1;
+    Tasks& at_a_time = several ? ports_.tasks : static_cast<Tasks&>(at_once);
+    Tasks& behind = several ? static_cast<Tasks&>(at_once) : ports_.tasks;
+    ImageOptions image = options_.image;
+    if (several) image.batch_bytes = image.staging_bytes_max = kThreadBatchBytes;
+    image.checksums = manifest_ ? Checksums::kCrc32AndSha256 : Checksums::kCrc32;
+    image.read_back = ReadBack::kAlways;
+    readers_.resize(static_cast<std::size_t>(at_a_time.threads()));
+    do_all(at_a_time, files.size(), [&](std::size_t thread) {
+      auto& reader = readers_[thread];
+      reader = std::make_unique<PieceReader>(source_, ports_.device);
+      if (checks_) reader->count_in(checksums_);
+      return [&](std::size_t i) { write_tensors(files[i], *reader, behind, image); };
+    });
+    read_rest();
+  }
+
+  /// Opens the items of tensors without elements, so that damage in them is not passed over.
+  void read_rest() {
+    if (!checks_) return;
+    PieceReader& reader =
+        *readers_.emplace_back(std::make_unique<PieceReader>(source_, ports_.device));
+    reader.count_in(checksums_);
+    const auto& tensors = source_.catalog().tensors;
+    for (std::uint32_t t = 0; t < tensors.size(); ++t) {
+      if (volume(logical_shape(tensors[t])) == 0) reader.open(t);
+    }
+    reader.hand_over();
+  }
+
+  void write_tensors(TensorFile& file, PieceReader& reader, Tasks& tasks,
+                     const ImageOptions& image) {
+    const std::vector<WriterShare::Part>& parts = *file.parts;
     const Catalog& old = source_.catalog();
     std::vector<ImageItem> items;
     for (const auto& part : parts) {
@@ -212,32 +245,29 @@ class Resharder {
                        .content = {},
                        .folded = old.tensors[part.tensor].folded});
     }
-    ImageOptions image = options_.image;
-    image.checksums = Checksums::kCrc32AndSha256;
-    const std::string& name = metadata_.catalog.files[file];
-    ImageWriter writer(ports_.store, ports_.tasks, path_of(name), std::move(items), image);
-    PartSource source(readers_, old, parts, progress_, seams_);
+    ImageWriter writer(ports_.store, tasks, path_of(metadata_.catalog.files[file.file]),
+                       std::move(items), image);
+    PartSource source(reader, old, parts, progress_, seams_);
     writer.stage(source);
-    const WrittenFile written = writer.finish();
-    for (std::size_t i = 0; i < parts.size(); ++i) {
-      metadata_.catalog.tensors[parts[i].tensor].chunks.push_back(
-          {parts[i].box, file, written.ranges[i]});
-    }
-    const WrittenContent content{written.bytes, *written.sha256};
-    confirm_written(ports_.store, path_of(name), content, progress_);
-    add_payload(name, content);
-    tally_.require_no_damage();
+    reader.hand_over();
+    file.written = writer.finish();
+    progress_.go(path_of(metadata_.catalog.files[file.file]), 0);
   }
 
-  void add_payload(const std::string& name, const WrittenContent& written) {
-    report_.bytes += written.bytes;
-    note(name, written);
+  void note_tensors(const TensorFile& one) {
+    for (std::size_t i = 0; i < one.parts->size(); ++i) {
+      const WriterShare::Part& part = (*one.parts)[i];
+      metadata_.catalog.tensors[part.tensor].chunks.push_back(
+          {part.box, one.file, one.written.ranges[i]});
+    }
+    payload_[one.file] = {one.written.bytes, one.written.sha256.value_or(Sha256Digest{})};
   }
 
   /// Records a written file, so that the manifest lists it and the commit checks that it exists.
   void note(const std::string& name, const WrittenContent& written) {
     content_.payload.push_back({name, written.bytes});
-    if (name.find('/') == std::string::npos) content_.digests.push_back({name, written.sha256});
+    if (manifest_ && name.find('/') == std::string::npos)
+      content_.digests.push_back({name, written.sha256});
   }
 
   void write_objects(const std::vector<std::uint32_t>& objects, FileIndex file) {
@@ -256,7 +286,7 @@ class Resharder {
       copy.file = file;
       copy.range = copied.back().range;
     }
-    add_payload(name, out.finish());
+    payload_[file] = out.finish();
     check_copies(name, copied);
   }
 
@@ -362,21 +392,14 @@ class Resharder {
   /// Throws the first error that was found when delivered data was compared with its checksums.
   /// Adds all other findings to the report.
   void judge_checksums() {
-    readers_.open_rest();
-    readers_.require_all_judged();
-    for (Finding& finding : tally_.findings()) {
-      if (finding.severity == Severity::kError) {
-        throw Error(finding.code, finding.message,
-                    {.key = finding.key, .file = finding.file, .offset = finding.offset});
-      }
-      report_.notes.push_back(std::move(finding));
-    }
+    checksums_.add(tally_);
+    report_.notes = checksums_.judge();
   }
 
   void commit() {
     content_.metadata = std::move(metadata_);
     content_.metadata.write_strides = options_.strides;
-    content_.manifest = has_manifest(source_);
+    content_.manifest = manifest_;
     auto steps = commit_protocol(ports_.store, target_, content_);
     const auto swap_in = std::ranges::find(steps, "swap_in", &ProtocolStep::name);
     CHECK(swap_in != steps.end());
@@ -408,14 +431,16 @@ class Resharder {
   const ReshardOptions& options_;
   const ReshardPorts& ports_;
   const ReshardSeams& seams_;
-  bool checks_;  ///< true if what is read is compared with its checksums
-  Bytes staging_;
-  ChecksumTally tally_;  ///< compares delivered data with checksums
-  Readers readers_;
+  bool checks_;                ///< true if what is read is compared with its checksums
+  bool manifest_;              ///< true if the source has one
+  ChecksumTally tally_;        ///< of objects and the common state
+  SharedChecksums checksums_;  ///< of tensors
+  std::vector<std::unique_ptr<PieceReader>> readers_;
   ByteProgress progress_;
   BesidePayload beside_;
   Bytes new_common_;         ///< the common state that is written in the place of the stored one
   bool own_common_ = false;  ///< true if common.pt is a user's own file
+  std::vector<WrittenContent> payload_;  ///< by file
   CommitContent content_ = {};
   Metadata metadata_;  ///< metadata of the new checkpoint
   ReshardReport report_;

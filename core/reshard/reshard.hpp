@@ -121,20 +121,21 @@ struct ReshardReport {
 struct ReshardPorts {
   Store& store;  ///< store to write to
   Device& device;
-  Tasks& tasks;
+  Tasks& tasks;  ///< with several threads, each of them writes a file, in about 6 MiB of memory
   Trace& trace;
   Progress& progress;
 };
 
 /// Rewrites the checkpoint `source` to `target`. The new checkpoint is written to a directory next
 /// to `target` and becomes visible only when the commit protocol moves that directory to `target`.
-/// Data is read once and compared with its checksums. The written files are read back before the
-/// commit. Throws EXTENT_MISMATCH before reading any data if two items overlap in a file. Throws
-/// NO_SPACE before writing anything if the store knows that it has too little space. Throws
-/// NOT_STORED if the common state is missing, and CHECKSUM for content that changed since it was
-/// saved. Also throws the errors of choose_values() and of reading. Every step before the commit is
-/// reported to `progress`. If `progress` throws, the rewrite is aborted, its files are removed, and
-/// the exception is rethrown.
+/// Data is read once and compared with its checksums on the way; what is wrong is dropped with all
+/// that was written. The written files are read back before the commit. The same bytes are written
+/// whatever the number of threads. Throws EXTENT_MISMATCH before reading any data if two items
+/// overlap in a file. Throws NO_SPACE before writing anything if the store knows that it has too
+/// little space. Throws NOT_STORED if the common state is missing, and CHECKSUM for content that
+/// changed since it was saved. Also throws the errors of choose_values() and of reading. Every step
+/// before the commit is reported to `progress`. If `progress` throws, the rewrite is aborted, its
+/// files are removed, and the exception is rethrown.
 ReshardReport reshard(Checkpoint& source, const CommitTarget& target, const ReshardOptions& options,
                       const ReshardPorts& ports);
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <map>
-#include <mutex>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <utility>
@@ -60,16 +59,12 @@ std::vector<SealedFile> files_in(Store& store, const std::string& directory) {
 void hash_files(Store& store, const std::string& directory, std::span<SealedFile* const> files,
                 const SurveyPorts& ports) {
   ByteProgress progress(ports.progress);
-  std::mutex advancing;
   for (const SealedFile* file : files) progress.expect(file->bytes);
   do_all(ports.tasks, files.size(), [&](std::size_t /*thread*/) {
     return [&](std::size_t i) {
       SealedFile& file = *files[i];
-      file.sha256 = hex(digest_of_file(store, join_path(directory, file.name), [&] {
-        const std::lock_guard lock(advancing);
-        progress.go(file.name, 0);
-      }));
-      const std::lock_guard lock(advancing);
+      file.sha256 = hex(digest_of_file(store, join_path(directory, file.name),
+                                       [&] { progress.go(file.name, 0); }));
       progress.go(file.name, file.bytes);
     };
   });

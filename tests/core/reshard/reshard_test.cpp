@@ -265,7 +265,10 @@ TEST_F(Reshard, WritesNoBitThatFlippedInAnyOfItsReads) {
           {source.catalog().files[object.file], object.range.offset + pickle.offset + 3});
     }
   }
-  for (const Place& place : places) {
+  const CutRule rules[] = {over_ranks(2), last_dimension(3)};
+  for (std::size_t row = 0; row < 2 * places.size(); ++row) {
+    const Place& place = places[row / 2];
+    const CutRule& rule = rules[row % 2];
     int refused = 0;
     constexpr int kReadsMax = 12;
     // True if `read` is larger than the number of times that reshard reads the byte. In this case
@@ -274,7 +277,6 @@ TEST_F(Reshard, WritesNoBitThatFlippedInAnyOfItsReads) {
     for (int read = 1; read <= kReadsMax && !beyond; ++read) {
       FlippingStore store(copy.store, place.file, place.at, read);
       Checkpoint source = Checkpoint::open(store, "ckpt");
-      const CutRule rule = read % 2 == 0 ? last_dimension(3) : over_ranks(2);
       try {
         reshard(source, {"out"}, {.rule = rule, .writers = 2},
                 {store_, device_, tasks_, trace_, progress_});
@@ -543,7 +545,7 @@ TEST_F(Reshard, LeavesNothingWhereverProgressEndsIt) {
       return std::ranges::count_if(ends.names(),
                                    [&](const std::string& name) { return name.ends_with(path); });
     };
-    // This file is reported both when it is written and when it is read.
+    // This file is reported when it is written and when it is read.
     EXPECT_GE(told("__0_1.distcp"), 2);
     EXPECT_EQ(told("__0_0.distcp"), 1);
     break;

@@ -13,10 +13,16 @@
 #include "core/checkpoint/checkpoint.hpp"
 #include "core/checkpoint/checksum_tally.hpp"
 #include "core/checkpoint/tensor_reader.hpp"
-#include "core/export/mapped_tensor.hpp"
+#include "core/geometry/piece.hpp"
 #include "reprise/device.hpp"
 
 namespace reprise {
+
+/// A piece of one tensor, and the index of that tensor.
+struct PieceOf {
+  std::uint32_t tensor = 0;
+  Piece piece;
+};
 
 /// Puts together what several threads read of each tensor. Each element of a tensor must be read
 /// once.
@@ -24,11 +30,13 @@ class SharedChecksums {
  public:
   SharedChecksums(const Checkpoint& opened, Device& device);
 
-  /// Takes over what `reader` delivered. Once a tensor is complete, throws CHECKSUM if a record of
-  /// it does not have its checksum.
+  /// Takes over what `reader` delivered.
   void take(std::uint32_t tensor, TensorReader& reader);
+  /// Adds records that were counted elsewhere.
+  void add(const ChecksumTally& others) { tally_.add(others); }
   /// Throws CHECKSUM for the first record that does not have its checksum. Returns notes, such as
-  /// on files without checksums. All readers must have handed over.
+  /// on files without checksums. All readers must have handed over, and tensors of which something
+  /// was read must have been read as a whole.
   Findings judge();
 
  private:
@@ -49,7 +57,11 @@ class PieceReader {
 
   /// From now on, what is read counts in `checksums`, which must outlive this object.
   void count_in(SharedChecksums& checksums);
-  /// Reads the pieces' elements to their positions in `local`.
+  /// Reads the elements of a tensor's pieces to their positions in `local`.
+  void read(std::uint32_t tensor, std::span<const Piece> pieces, std::byte* local) {
+    of(tensor).read(pieces, local);
+  }
+  /// The same for pieces of several tensors.
   void read(std::span<const PieceOf> pieces, std::byte* local);
   /// Opens all items of a tensor, such as one without elements.
   void open(std::uint32_t tensor) { of(tensor).open_rest(); }

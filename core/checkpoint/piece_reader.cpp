@@ -1,7 +1,8 @@
-#include "core/export/piece_reader.hpp"
+#include "core/checkpoint/piece_reader.hpp"
 
 #include <utility>
 
+#include "core/base/check.hpp"
 #include "reprise/error.hpp"
 
 namespace reprise {
@@ -26,10 +27,10 @@ void SharedChecksums::take(std::uint32_t tensor, TensorReader& reader) {
   if (!whole->complete()) return;
   whole->open_rest();
   open_.erase(tensor);
-  tally_.require_no_damage();
 }
 
 Findings SharedChecksums::judge() {
+  CHECK(open_.empty(), open_.size());
   Findings notes;
   for (Finding& finding : tally_.findings()) {
     if (finding.severity == Severity::kError) {
@@ -50,7 +51,7 @@ void PieceReader::count_in(SharedChecksums& checksums) {
 }
 
 void PieceReader::read(std::span<const PieceOf> pieces, std::byte* local) {
-  for (const PieceOf& one : pieces) of(one.tensor).read(std::span(&one.piece, 1), local);
+  for (const PieceOf& one : pieces) read(one.tensor, std::span(&one.piece, 1), local);
 }
 
 void PieceReader::hand_over() {
