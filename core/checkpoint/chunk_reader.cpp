@@ -21,6 +21,9 @@ constexpr int kMissesMax = 8;
 /// when their checksum is computed. An item with at most this many element bytes may be read in one
 /// go; its head and tail are then checked afterwards.
 constexpr std::size_t kReadStep = std::size_t{256} << 10U;
+/// Limit on the number of adjacent items that are read together, and so on the memory for their
+/// heads and tails.
+constexpr std::size_t kJoinedMax = 32;
 
 /// If there is only one target and it receives the whole chunk in row-major order, returns the
 /// target's memory; otherwise null.
@@ -33,6 +36,13 @@ std::byte* whole_target(const StoredChunk& chunk, std::span<const RegionTarget> 
     step *= chunk.box.extent[d];
   }
   return target.data;
+}
+
+/// True if the targets' regions have as many elements as the chunk.
+bool wants_all(const StoredChunk& chunk, std::span<const RegionTarget> targets) {
+  std::int64_t wanted = 0;
+  for (const auto& target : targets) wanted += target.region.elements();
+  return wanted >= chunk.box.elements();
 }
 
 bool could_hold(ByteRange range, const Dims& extent, DType dtype) {
@@ -53,18 +63,12 @@ struct ChunkReader::Framed {
   std::vector<RegionTarget> targets = {};
   Bytes head = {};
   Bytes tail = {};
+  MutableByteSpan elements = {};        ///< where they are read to, if all are read at once
   std::optional<TensorItem> item = {};  ///< empty until head and tail have matched
   Crc32 crc = {};                       ///< checksum of the elements that have arrived
   std::uint64_t bytes_read = 0;
-  std::vector<ScatterCopy> copies = {};
 
   std::uint64_t elements_at() const { return chunk->range.offset + frame->head_bytes(); }
-  /// True if the targets' regions have as many elements as the chunk.
-  bool wants_all() const {
-    std::int64_t elements = 0;
-    for (const auto& target : targets) elements += target.region.elements();
-    return elements >= chunk->box.elements();
-  }
   template <class Work>
   void here(const Work& work) const {
     in_place(*checkpoint, *tensor, *chunk, work);
@@ -73,18 +77,13 @@ struct ChunkReader::Framed {
     file->read_at(chunk->range.offset, head);
     file->read_at(elements_at() + frame->data_bytes(), tail);
   }
-  void read_elements(MutableByteSpan elements, bool checked);
-  void scatter(ByteSpan block, std::int64_t begin, std::int64_t end, StagingRing& ring);
+  void read_in_steps(bool checked);
+  void add_copies(ByteSpan block, std::int64_t begin, std::int64_t end,
+                  std::vector<ScatterCopy>& copies) const;
 };
 
-/// Reads the whole item, and computes the checksum of the elements if it is to be checked.
-void ChunkReader::Framed::read_elements(MutableByteSpan elements, bool checked) {
-  if (elements.size() <= kReadStep) {
-    const std::array<MutableByteSpan, 3> parts = {head, elements, tail};
-    file->read_parts(chunk->range.offset, parts);
-    if (checked) crc.update(elements);
-    return;
-  }
+/// Reads a large item, and computes the checksum of the elements if it is to be checked.
+void ChunkReader::Framed::read_in_steps(bool checked) {
   read_ends();
   if (!frame->match(head, tail)) return;  // it is read later in another way
   for (std::size_t done = 0; done < elements.size();) {
@@ -95,12 +94,11 @@ void ChunkReader::Framed::read_elements(MutableByteSpan elements, bool checked) 
   }
 }
 
-/// Starts the copies of the wanted ones among the elements [begin, end) of the chunk.
-void ChunkReader::Framed::scatter(ByteSpan block, std::int64_t begin, std::int64_t end,
-                                  StagingRing& ring) {
+/// Adds the copies of the wanted ones among the elements [begin, end) of the chunk.
+void ChunkReader::Framed::add_copies(ByteSpan block, std::int64_t begin, std::int64_t end,
+                                     std::vector<ScatterCopy>& copies) const {
   const auto width = static_cast<std::int64_t>(size_of(frame->dtype()));
   const Piece payload = contiguous_piece(chunk->box);
-  copies.clear();
   for (const Box& part : boxes_of_range(chunk->box, begin, end)) {
     for (const RegionTarget& wanted : targets) {
       const auto common = intersect(part, wanted.region);
@@ -114,7 +112,68 @@ void ChunkReader::Framed::scatter(ByteSpan block, std::int64_t begin, std::int64
                         .element_bytes = static_cast<std::size_t>(width)});
     }
   }
-  ring.scatter(copies);
+}
+
+/// Items that follow one another in a file, and are read by one task.
+struct ChunkReader::Run {
+  std::vector<Framed> all = {};  ///< more than `count` if the run is used again
+  std::size_t count = 0;
+
+  std::span<Framed> items() { return {all.data(), count}; }
+  Framed& add() {
+    if (all.empty()) all.reserve(kJoinedMax);  // so that the items stay where they are
+    if (count == all.size()) all.emplace_back();
+    return all[count++];
+  }
+  bool can_be_followed_by(const StoredChunk& next, std::uint64_t joined) const {
+    const StoredChunk& first = *all[0].chunk;
+    const StoredChunk& last = *all[count - 1].chunk;
+    return count < kJoinedMax && last.file == next.file &&
+           last.range.offset + last.range.size == next.range.offset &&
+           next.range.offset + next.range.size - first.range.offset <= joined;
+  }
+  /// Adds to errors the key and the file of the item that they are about, or of the first item if
+  /// that is not known.
+  template <class Work>
+  void here(const Work& work) {
+    try {
+      work();
+    } catch (const Error& error) {
+      std::size_t at = 0;
+      while (at + 1 < count &&
+             all[at + 1].chunk->range.offset <= error.place().offset.value_or(0)) {
+        ++at;
+      }
+      all[at].here([&] { throw Error(error); });
+    }
+  }
+  void read(bool checked, std::size_t at_once);
+};
+
+/// Reads all items, the elements to where they belong, at most `at_once` bytes of these by one call
+/// unless an item is larger. Computes the checksums of the elements if they are to be checked.
+void ChunkReader::Run::read(bool checked, std::size_t at_once) {
+  std::array<MutableByteSpan, 3 * kJoinedMax> parts;
+  for (std::size_t begin = 0; begin < count;) {
+    if (all[begin].elements.size() > at_once) {
+      all[begin++].read_in_steps(checked);
+      continue;
+    }
+    std::size_t size = 0;
+    std::size_t end = begin;
+    for (std::size_t sum = 0; end < count; ++end) {
+      sum += all[end].elements.size();
+      if (sum > at_once) break;
+      for (const MutableByteSpan part :
+           {MutableByteSpan(all[end].head), all[end].elements, MutableByteSpan(all[end].tail)}) {
+        parts[size++] = part;
+      }
+    }
+    all[begin].file->read_parts(all[begin].chunk->range.offset, {parts.data(), size});
+    for (; begin < end; ++begin) {
+      if (checked) all[begin].crc.update(all[begin].elements);
+    }
+  }
 }
 
 void ChunkReader::read(const StoredTensor& tensor, const StoredChunk& chunk,
@@ -124,21 +183,23 @@ void ChunkReader::read(const StoredTensor& tensor, const StoredChunk& chunk,
     auto file =
         in_place(checkpoint_, tensor, chunk, [&] { return checkpoint_.shared_file(chunk.file); });
     if (chunk.range.fits(file->size())) {
-      const FramedItem item = unused_item();
-      item->checkpoint = &checkpoint_;
-      item->tensor = &tensor;
-      item->chunk = &chunk;
-      item->frame = std::move(frame);
-      item->file = std::move(file);
-      item->targets.assign(targets.begin(), targets.end());
-      item->head.resize(item->frame->head_bytes());
-      item->tail.resize(item->frame->tail_bytes());
-      item->item.reset();
-      item->crc = {};
-      item->bytes_read = 0;
-      item->here([&] { read_framed(item); });
-      bytes_read_ += item->bytes_read;
-      if (!ring_.reads_ahead() && !others_.empty()) catch_up();
+      const bool joins = chunk.range.size <= joined_ && at_once(*frame, chunk, targets) &&
+                         on_device(*frame, chunk) == nullptr;
+      if (pending_ && !(joins && pending_->can_be_followed_by(chunk, joined_))) read_pending();
+      if (!pending_) pending_ = unused_run();
+      Framed& item = pending_->add();
+      item.checkpoint = &checkpoint_;
+      item.tensor = &tensor;
+      item.chunk = &chunk;
+      item.frame = std::move(frame);
+      item.file = std::move(file);
+      item.targets.assign(targets.begin(), targets.end());
+      item.head.resize(item.frame->head_bytes());
+      item.tail.resize(item.frame->tail_bytes());
+      item.item.reset();
+      item.crc = {};
+      item.bytes_read = 0;
+      if (!joins) read_pending();
       return;
     }
   }
@@ -147,6 +208,7 @@ void ChunkReader::read(const StoredTensor& tensor, const StoredChunk& chunk,
 }
 
 void ChunkReader::catch_up() {
+  read_pending();
   ring_.catch_up();
   for (const auto& item : std::exchange(others_, {})) {
     bytes_read_ -= item->bytes_read;
@@ -155,11 +217,12 @@ void ChunkReader::catch_up() {
   ring_.catch_up();
 }
 
-ChunkReader::FramedItem ChunkReader::unused_item() {
-  const auto unused = std::find_if(items_.begin(), items_.end(),
-                                   [](const auto& item) { return item.use_count() == 1; });
-  if (unused != items_.end()) return *unused;
-  return items_.emplace_back(std::make_shared<Framed>());
+ChunkReader::ItemRun ChunkReader::unused_run() {
+  const auto unused = std::find_if(runs_.begin(), runs_.end(),
+                                   [](const auto& run) { return run.use_count() == 1; });
+  if (unused == runs_.end()) return runs_.emplace_back(std::make_shared<Run>());
+  (*unused)->count = 0;
+  return *unused;
 }
 
 /// Returns the frame (TensorFrame) that items of chunks with this shape usually have; null if this
@@ -186,63 +249,84 @@ std::shared_ptr<const TensorFrame> ChunkReader::frame_of(const StoredTensor& ten
   return nullptr;
 }
 
-/// Takes in head and tail. If they are not those of the frame, the item is read later in another
-/// way; then the targets may already have been written.
-void ChunkReader::match(const FramedItem& item) {
+/// Takes in head and tail. If they are not those of the frame, returns false, and the item is read
+/// later in another way; then the targets may already have been written.
+bool ChunkReader::match(const FramedItem& item) {
   item->item = item->frame->match(item->head, item->tail);
   misses_ = item->item ? 0 : misses_ + 1;
   if (!item->item) others_.push_back(item);
+  return item->item.has_value();
 }
 
-void ChunkReader::read_framed(const FramedItem& item) {
-  const bool on_host = ring_.device().host_memory();
-  const ByteRange elements{item->elements_at(), item->frame->data_bytes()};
-  const std::byte* const there =
-      checksums_ == nullptr ? checkpoint_.on_device(item->chunk->file, elements) : nullptr;
-  if (there != nullptr) return read_on_device(item, there);
-  if (std::byte* const whole = on_host ? whole_target(*item->chunk, item->targets) : nullptr) {
-    read_directly(item, whole);
-  } else if (!on_host && item->frame->data_bytes() <= ring_.room() &&
-             (checksums_ != nullptr || item->wants_all())) {
-    read_in_one(item);
-  } else {
-    read_in_parts(item);
+/// True if all elements of the chunk are read by one piece of work: straight into their target, or
+/// into one part of the ring.
+bool ChunkReader::at_once(const TensorFrame& frame, const StoredChunk& chunk,
+                          std::span<const RegionTarget> targets) const {
+  if (ring_.device().host_memory()) return whole_target(chunk, targets) != nullptr;
+  return frame.data_bytes() <= ring_.room() && (checksums_ != nullptr || wants_all(chunk, targets));
+}
+
+/// Returns the elements of the chunk in the memory of the device; null if they have to be read.
+const std::byte* ChunkReader::on_device(const TensorFrame& frame, const StoredChunk& chunk) const {
+  if (checksums_ != nullptr) return nullptr;
+  return checkpoint_.on_device(chunk.file,
+                               {chunk.range.offset + frame.head_bytes(), frame.data_bytes()});
+}
+
+void ChunkReader::read_pending() {
+  const ItemRun run = std::exchange(pending_, nullptr);
+  if (!run) return;
+  run->here([&] { read_run(run); });
+  for (const Framed& item : run->items()) bytes_read_ += item.bytes_read;
+  if (!ring_.reads_ahead() && !others_.empty()) catch_up();
+}
+
+void ChunkReader::read_run(const ItemRun& run) {
+  const FramedItem first(run, run->all.data());
+  if (const std::byte* const there = on_device(*first->frame, *first->chunk)) {
+    return read_on_device(first, there);
   }
+  if (!at_once(*first->frame, *first->chunk, first->targets)) return read_in_parts(first);
+  read_at_once(run);
 }
 
-/// Reads all elements into their target, which is in host memory.
-void ChunkReader::read_directly(const FramedItem& item, std::byte* whole) {
-  item->bytes_read = item->frame->data_bytes();
+/// Reads all elements of the items by one piece of work.
+void ChunkReader::read_at_once(const ItemRun& run) {
   const bool checked = checksums_ != nullptr;
+  const bool on_host = ring_.device().host_memory();
+  std::size_t bytes = 0;
+  for (Framed& item : run->items()) {
+    item.bytes_read = item.frame->data_bytes();
+    if (on_host) item.elements = {whole_target(*item.chunk, item.targets), item.bytes_read};
+    bytes += item.bytes_read;
+  }
+  // In host memory, elements are checked while they are in the CPU's cache.
+  const std::size_t step = on_host && (checked || run->count == 1) ? kReadStep : bytes;
   ring_.read(
-      0,
-      [item, whole, checked](MutableByteSpan /*none*/) {
-        item->here([&] { item->read_elements({whole, item->bytes_read}, checked); });
+      on_host ? 0 : bytes,
+      [run, checked, step](MutableByteSpan block) {
+        for (Framed& item : run->items()) {
+          if (block.empty()) break;
+          item.elements = block.first(item.bytes_read);
+          block = block.subspan(item.bytes_read);
+        }
+        run->here([&] { run->read(checked, step); });
       },
-      [this, item, checked](MutableByteSpan /*none*/) {
-        match(item);
-        if (item->item && checked) item->here([&] { count(*item); });
-      });
+      [this, run](MutableByteSpan /*block*/) { use(run); });
 }
 
-/// Reads the item, whose elements fit into one part of the ring.
-void ChunkReader::read_in_one(const FramedItem& item) {
-  item->bytes_read = item->frame->data_bytes();
-  ring_.read(
-      item->bytes_read,
-      [item](MutableByteSpan block) {
-        const std::array<MutableByteSpan, 3> parts = {item->head, block, item->tail};
-        item->here([&] { item->file->read_parts(item->chunk->range.offset, parts); });
-      },
-      [this, item](MutableByteSpan block) {
-        match(item);
-        if (!item->item) return;
-        item->here([&] {
-          if (checksums_ != nullptr) item->crc.update(block);
-          item->scatter(block, 0, item->chunk->box.elements(), ring_);
-          if (checksums_ != nullptr) count(*item);
-        });
-      });
+void ChunkReader::use(const ItemRun& run) {
+  copies_.clear();
+  for (Framed& item : run->items()) {
+    if (!match({run, &item})) continue;
+    item.here([&] {
+      if (!ring_.device().host_memory()) {
+        item.add_copies(item.elements, 0, item.chunk->box.elements(), copies_);
+      }
+      if (checksums_ != nullptr) count(item);
+    });
+  }
+  run->here([&] { ring_.scatter(copies_); });
 }
 
 /// Copies the wanted elements within the device, once both ends of the item have been read.
@@ -254,11 +338,12 @@ void ChunkReader::read_on_device(const FramedItem& item, const std::byte* elemen
   ring_.read(
       0, [item](MutableByteSpan /*none*/) { item->here([&] { item->read_ends(); }); },
       [this, item, elements](MutableByteSpan /*none*/) {
-        match(item);
-        if (!item->item) return;
+        if (!match(item)) return;
+        copies_.clear();
         item->here([&] {
-          item->scatter({elements, item->frame->data_bytes()}, 0, item->chunk->box.elements(),
-                        ring_);
+          item->add_copies({elements, item->frame->data_bytes()}, 0, item->chunk->box.elements(),
+                           copies_);
+          ring_.scatter(copies_);
         });
       });
 }
@@ -293,7 +378,9 @@ void ChunkReader::read_in_parts(const FramedItem& item) {
           if (!item->item) return;
           item->here([&] {
             item->crc.update(block);
-            item->scatter(block, begin, end, ring_);
+            copies_.clear();
+            item->add_copies(block, begin, end, copies_);
+            ring_.scatter(copies_);
             if (end == item->chunk->box.elements()) count(*item);
           });
         });

@@ -26,16 +26,18 @@ struct ReaderResources {
 
 class ChunkReader {
  public:
-  /// If `checksums` is given, counts all records of the items that are read. The arguments must
-  /// outlive the reader.
-  ChunkReader(Checkpoint& checkpoint, StagingRing& ring, ChecksumTally* checksums)
-      : checkpoint_(checkpoint), ring_(ring), checksums_(checksums) {}
+  /// If `checksums` is given, counts all records of the items that are read. Items that are
+  /// adjacent in a file are read together, as long as they have at most `joined` bytes; 0 for each
+  /// by itself. The arguments must outlive the reader.
+  ChunkReader(Checkpoint& checkpoint, StagingRing& ring, ChecksumTally* checksums,
+              std::uint64_t joined)
+      : checkpoint_(checkpoint), ring_(ring), checksums_(checksums), joined_(joined) {}
 
   /// Reads the targets' elements as read_regions() does: they are there after catch_up(), once the
   /// ring has drained. Throws the same errors as Checkpoint::tensor_item and read_regions. Counts a
   /// wrong checksum in the tally, and also throws it as an Error unless the file's checksums may be
-  /// switched off. If the ring reads ahead, errors may come out of a later call. `tensor` and
-  /// `chunk` must outlive the reader.
+  /// switched off. Errors may come out of a later call, since the item may be read with the next
+  /// ones. `tensor` and `chunk` must outlive the reader.
   ///
   /// Elements that are in the memory of the device (Checkpoint::on_device) are copied there, unless
   /// checksums are wanted.
@@ -52,16 +54,22 @@ class ChunkReader {
 
  private:
   struct Framed;
-  using FramedItem = std::shared_ptr<Framed>;
+  struct Run;
+  using FramedItem = std::shared_ptr<Framed>;  ///< keeps the whole run
+  using ItemRun = std::shared_ptr<Run>;
 
   std::shared_ptr<const TensorFrame> frame_of(const StoredTensor& tensor, const StoredChunk& chunk);
-  FramedItem unused_item();
-  void read_framed(const FramedItem& item);
-  void read_directly(const FramedItem& item, std::byte* whole);
-  void read_in_one(const FramedItem& item);
+  ItemRun unused_run();
+  bool at_once(const TensorFrame& frame, const StoredChunk& chunk,
+               std::span<const RegionTarget> targets) const;
+  const std::byte* on_device(const TensorFrame& frame, const StoredChunk& chunk) const;
+  void read_pending();
+  void read_run(const ItemRun& run);
+  void read_at_once(const ItemRun& run);
+  void use(const ItemRun& run);
   void read_on_device(const FramedItem& item, const std::byte* elements);
   void read_in_parts(const FramedItem& item);
-  void match(const FramedItem& item);
+  bool match(const FramedItem& item);
   void count(const Framed& item);
   void read_parsed(const StoredTensor& tensor, const StoredChunk& chunk,
                    std::span<const RegionTarget> targets);
@@ -69,10 +77,13 @@ class ChunkReader {
   Checkpoint& checkpoint_;
   StagingRing& ring_;
   ChecksumTally* checksums_;
+  std::uint64_t joined_;
   /// Frames of the most recent shapes.
   std::deque<std::shared_ptr<const TensorFrame>> frames_;
-  int misses_ = 0;                  ///< consecutive items whose frame was not the usual one
-  std::vector<FramedItem> items_;   ///< those that are being read, and others to be used again
+  int misses_ = 0;             ///< consecutive items whose frame was not the usual one
+  std::vector<ItemRun> runs_;  ///< those that are being read, and others to be used again
+  ItemRun pending_;            ///< items that the next one may be adjacent to
+  std::vector<ScatterCopy> copies_;
   std::vector<FramedItem> others_;  ///< items with another frame, which are still to be read
   std::uint64_t bytes_read_ = 0;
 };

@@ -278,7 +278,7 @@ class Loading {
     report.bytes_needed = own.bytes_needed;
     const StagingNeed need =
         staging_need(own, checkpoint.catalog(), device(), ports_.tasks, options_.staging_bytes);
-    share.staging = {.bytes = seams_.staging(need), .room = one_read(need)};
+    share.staging = {.bytes = seams_.staging(need), .room = one_read(need), .joined = need.joined};
     report.peak_staging = share.staging.bytes;
     report.bound_staging = reading_bound(own, checkpoint.catalog(), need);
     report.bound_empty = empty_reading_bound(own, checkpoint.catalog());

@@ -19,6 +19,13 @@ constexpr std::byte kPoison{0xBD};
 /// staging would not stay in the CPU's cache.
 constexpr std::uint64_t kHostStagingMax = std::uint64_t{256} << 10U;
 
+/// Limits on the bytes of adjacent items that are read together: enough to hide what a call costs,
+/// and a share of everything that leaves work for other threads while this is read, and reads for
+/// the time of the copies.
+constexpr std::uint64_t kJoinedMax = std::uint64_t{4} << 20U;
+constexpr std::uint64_t kJoinedMin = std::uint64_t{64} << 10U;
+constexpr std::uint64_t kJoinedShare = 16;
+
 /// Number of reads that may be on their way at once, as many as StagingNeed::reads leaves room for
 /// beside copies.
 constexpr std::size_t kReaders = 4;
@@ -65,6 +72,12 @@ StagingNeed staging_need(const LoadPlan& plan, const Catalog& catalog, const Dev
     need.largest = std::max(need.largest, bytes);
     need.all += bytes;
   }
+  need.joined = std::clamp(need.all / kJoinedShare, std::min(kJoinedMin, need.all / 2), kJoinedMax);
+  if (!device.host_memory()) {
+    // What is read together has to fit into one part of staging.
+    need.largest = std::max(need.largest, need.joined);
+    need.joined = std::min(need.joined, one_read(need));
+  }
   return need;
 }
 
@@ -85,7 +98,7 @@ ShareReader::ShareReader(Checkpoint& checkpoint, Device& device, Tasks& tasks, S
       ring_(std::make_unique<StagingRing>(MutableByteSpan(staging_.get(), staging.bytes),
                                           staging.room, device, readers_of(device, tasks))),
       checksums_(checksums),
-      chunks_(std::make_unique<ChunkReader>(checkpoint, *ring_, checksums)) {}
+      chunks_(std::make_unique<ChunkReader>(checkpoint, *ring_, checksums, staging.joined)) {}
 
 void ShareReader::drain() {
   FirstFailure failure;

@@ -38,7 +38,7 @@ class OpenFile final : public ReadFile {
   }
 
   void read_parts(std::uint64_t offset, std::span<const MutableByteSpan> parts) override {
-    constexpr std::size_t kAtOnce = 16;
+    constexpr std::size_t kAtOnce = 96;
     while (!parts.empty()) {
       std::array<iovec, kAtOnce> vectors;
       const std::size_t count = std::min(parts.size(), kAtOnce);

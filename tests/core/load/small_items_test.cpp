@@ -1,50 +1,181 @@
-// Tests how many reads a load takes for a small item.
+// Tests how many reads and tasks a load takes for small items.
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <functional>
 #include <memory>
+#include <numeric>
+#include <span>
+#include <string>
 #include <utility>
+#include <vector>
 
+#include "core/ports/passing_device.hpp"
 #include "tests/fixtures/one_writer.hpp"
 
 namespace reprise::test {
 namespace {
 
-/// Counts the reads of payload files.
+/// Counts the reads of payload files. Those of the byte `broken_at` fail, if it is not 0.
 class CountingStore final : public PassingStore {
  public:
-  CountingStore(Store& inner, int& reads) : PassingStore(inner), reads_(reads) {}
+  CountingStore(Store& inner, std::atomic<int>& reads, std::uint64_t broken_at = 0)
+      : PassingStore(inner), reads_(reads), broken_at_(broken_at) {}
 
   std::unique_ptr<ReadFile> open(const std::string& path) override {
     auto file = PassingStore::open(path);
     if (!path.ends_with(".distcp")) return file;
-    return std::make_unique<File>(std::move(file), reads_);
+    return std::make_unique<File>(std::move(file), *this);
   }
 
  private:
   class File final : public ReadFile {
    public:
-    File(std::unique_ptr<ReadFile> inner, int& reads) : inner_(std::move(inner)), reads_(reads) {}
+    File(std::unique_ptr<ReadFile> inner, CountingStore& store)
+        : inner_(std::move(inner)), store_(store) {}
     std::uint64_t size() const override { return inner_->size(); }
     void read_at(std::uint64_t offset, MutableByteSpan out) override {
-      ++reads_;
+      count(offset, out.size());
       inner_->read_at(offset, out);
     }
     void read_parts(std::uint64_t offset, std::span<const MutableByteSpan> parts) override {
-      ++reads_;
+      std::size_t bytes = 0;
+      for (const auto part : parts) bytes += part.size();
+      count(offset, bytes);
       inner_->read_parts(offset, parts);
     }
 
    private:
+    void count(std::uint64_t offset, std::size_t bytes) {
+      ++store_.reads_;
+      const std::uint64_t broken = store_.broken_at_;
+      if (offset <= broken && broken < offset + bytes && broken != 0) {
+        throw Error(Code::kIo, "broken", {.offset = broken});
+      }
+    }
+
     std::unique_ptr<ReadFile> inner_;
-    int& reads_;
+    CountingStore& store_;
   };
 
-  int& reads_;
+  std::atomic<int>& reads_;
+  std::uint64_t broken_at_;
 };
+
+class CountingTasks final : public Tasks {
+ public:
+  std::unique_ptr<Task> start(std::function<void()> work) override {
+    ++count;
+    return tasks_.start(std::move(work));
+  }
+  int threads() const override { return tasks_.threads(); }
+
+  int count = 0;
+
+ private:
+  ThreadTasks tasks_{2};
+};
+
+/// Memory that only copies reach, as a GPU's; counts the calls that start copies.
+class FarDevice final : public PassingDevice {
+ public:
+  using PassingDevice::PassingDevice;
+  bool host_memory() const override { return false; }
+  DeviceEvent scatter(std::span<const ScatterCopy> copies) override {
+    ++scatters;
+    return PassingDevice::scatter(copies);
+  }
+
+  int scatters = 0;
+};
+
+/// Many tensors of 1 KiB each, all of whose elements differ.
+struct ManyTensors {
+  static constexpr std::int64_t kEach = 128;
+
+  explicit ManyTensors(std::size_t count) : elements(count * kEach) {
+    for (std::size_t t = 0; t < count; ++t) {
+      TensorLeaf leaf;
+      leaf.key = "w" + std::to_string(10'000 + t);
+      leaf.dtype = DType::kInt64;
+      leaf.shape = {kEach};
+      leaf.pieces = {contiguous_piece(Box::whole({kEach}))};
+      leaf.data = reinterpret_cast<std::byte*>(elements.data() + t * kEach);
+      state.tensors.push_back(std::move(leaf));
+    }
+    state.common = Dict{{"content", std::int64_t{1}}};
+  }
+
+  std::vector<std::int64_t> elements;
+  StateDict state;
+};
+
+void save_many(ManyTensors& many, const std::string& directory) {
+  std::iota(many.elements.begin(), many.elements.end(), 1);
+  run_ranks(1, directory, [&](const Ports& ports) {
+    Save::begin(ports, ports.fabric.communicator(Group::world(1)), many.state, options_of(1))
+        .finish();
+  });
+}
+
+TEST(SmallItems, ten_thousand_take_at_most_400_tasks_and_reads) {
+  const TemporaryDirectory directory;
+  ManyTensors saved(10'000);
+  save_many(saved, directory.path());
+  for (const bool far : {false, true}) {
+    for (const auto checksums : {LoadChecksums::kIgnored, LoadChecksums::kVerified}) {
+      std::atomic<int> reads = 0;
+      run_ranks(
+          1, directory.path(),
+          [&](const Ports& near) {
+            CountingTasks tasks;
+            FarDevice device(near.device);
+            const Ports ports{near.store, near.fabric, far ? device : near.device, tasks,
+                              near.trace};
+            ManyTensors loaded(10'000);
+            const auto group = ports.fabric.communicator(Group::world(1));
+            const auto report =
+                load(ports, *group, loaded.state, {.directory = "run", .checksums = checksums});
+            EXPECT_EQ(loaded.elements, saved.elements);
+            EXPECT_EQ(report.bytes_read, report.bytes_needed);
+            EXPECT_LE(tasks.count, 400);
+            EXPECT_LE(device.scatters, 400);
+          },
+          [&](Store& store, GlobalRank) { return std::make_unique<CountingStore>(store, reads); });
+      EXPECT_LE(reads, 400) << far;
+    }
+  }
+}
+
+TEST(SmallItems, read_together_tell_which_of_them_failed) {
+  const TemporaryDirectory directory;
+  ManyTensors saved(200);
+  save_many(saved, directory.path());
+  const std::uint64_t size = fs::file_size(directory.path() + "/" + kFirst + "/__0_0.distcp");
+  for (const std::size_t broken : {0U, 3U, 100U, 199U}) {
+    std::atomic<int> reads = 0;
+    const auto failed = error_of([&] {
+      run_ranks(
+          1, directory.path(),
+          [](const Ports& ports) {
+            ManyTensors loaded(200);
+            load(ports, *ports.fabric.communicator(Group::world(1)), loaded.state,
+                 {.directory = "run"});
+          },
+          [&](Store& store, GlobalRank) {
+            const std::uint64_t middle = size * (2 * broken + 1) / 400;
+            return std::make_unique<CountingStore>(store, reads, middle);
+          });
+    });
+    ASSERT_TRUE(failed);
+    EXPECT_EQ(failed->code(), Code::kIo);
+    EXPECT_EQ(failed->place().key, "w" + std::to_string(10'000 + broken));
+  }
+}
 
 TEST_F(OneWriter, a_small_item_is_read_at_once_into_its_own_memory) {
   save(7, options_of(1));
-  int reads = 0;
+  std::atomic<int> reads = 0;
   run_ranks(
       1, directory_.path(),
       [](const Ports& ports) {
