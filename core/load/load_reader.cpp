@@ -26,18 +26,19 @@ constexpr std::uint64_t kJoinedMax = std::uint64_t{4} << 20U;
 constexpr std::uint64_t kJoinedMin = std::uint64_t{64} << 10U;
 constexpr std::uint64_t kJoinedShare = 16;
 
-/// Number of reads that may be on their way at once, as many as StagingNeed::reads leaves room for
-/// beside copies.
-constexpr std::size_t kReaders = 4;
+/// Least number of reads that may be on their way at once if copies follow them: enough to hide
+/// what a call costs.
+constexpr std::size_t kReadersMin = 4;
 
-/// The same for each thread if they read into host memory: one read is waiting for it.
+/// The number for each thread if they read into host memory: one read is waiting for it.
 constexpr std::size_t kReadsPerThread = 2;
 
 /// Reads into host memory are copies already, so one thread does not read ahead there.
 Readers readers_of(const Device& device, Tasks& tasks) {
-  if (!device.host_memory()) return {.tasks = &tasks, .most = kReaders};
-  if (tasks.threads() == 1) return {};
-  return {.tasks = &tasks, .most = kReadsPerThread * static_cast<std::size_t>(tasks.threads())};
+  const auto threads = static_cast<std::size_t>(tasks.threads());
+  if (!device.host_memory()) return {.tasks = &tasks, .most = std::max(kReadersMin, threads)};
+  if (threads == 1) return {};
+  return {.tasks = &tasks, .most = kReadsPerThread * threads};
 }
 
 std::uint64_t largest_object(const LoadPlan& plan, const Catalog& catalog) {
@@ -62,9 +63,10 @@ bool resembles_archive(const Bytes& bytes) {
 
 StagingNeed staging_need(const LoadPlan& plan, const Catalog& catalog, const Device& device,
                          Tasks& tasks, std::uint64_t most) {
-  StagingNeed need{.most = most};
-  if (device.host_memory()) {
-    need.reads = readers_of(device, tasks).most;  // a copy is done before the next read
+  StagingNeed need{.most = most, .reads = readers_of(device, tasks).most};
+  if (!device.host_memory()) {
+    need.reads *= 2;  // half are read while others are copied
+  } else {            // a copy is done before the next read
     need.most = std::min(most, need.reads * kHostStagingMax);
   }
   for (const auto& read : plan.reads) {

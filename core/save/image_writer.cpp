@@ -4,6 +4,7 @@
 #include <atomic>
 #include <exception>
 #include <map>
+#include <mutex>
 #include <tuple>
 #include <utility>
 #include <variant>
@@ -57,14 +58,23 @@ struct ImageWriter::Batch {
 };
 
 /// State of checksumming and writing one file. Background tasks do this work, but the caller may
-/// compute the checksums. Batches are processed in order and each task waits for the one before it,
-/// so no two threads use this state at once.
+/// compute the checksums of items. Batches are summed in order and written in order, each task
+/// after the one before of its kind, so no two threads use the same members at once.
 struct ImageWriter::File {
   enum class SealedBy : std::uint8_t { kCaller, kTask };
 
   /// First error; later batches are not written.
   std::exception_ptr failure;
   std::atomic<bool> failed = false;  ///< set once `failure` has its final value
+  std::mutex failing;
+
+  /// Remembers the current exception, unless there is an earlier one.
+  void fail() {
+    const std::scoped_lock lock(failing);
+    if (failed) return;
+    failure = std::current_exception();
+    failed = true;
+  }
 
   std::unique_ptr<WriteFile> out;
   Checksums checksums = Checksums::kNone;
@@ -89,10 +99,19 @@ struct ImageWriter::File {
     }
   }
 
-  void write(Batch& batch) {
+  /// True if tasks compute something before they write.
+  bool has_sums() const {
+    return reads_back || checksums == Checksums::kCrc32AndSha256 ||
+           (sealed_by == SealedBy::kTask && checksums != Checksums::kNone);
+  }
+  void sum(Batch& batch) {
     if (sealed_by == SealedBy::kTask) seal(batch);
     if (checksums == Checksums::kCrc32AndSha256) sha256.update(batch.image());
     if (reads_back) parts.push_back({batch.size, hash_of(ByteSpan(batch.image()))});
+  }
+
+  void write(Batch& batch) {
+    if (!has_sums()) sum(batch);  // nothing but the tails, which have to be written all the same
     out->write_at(batch.offset, batch.image());
   }
 };
@@ -127,7 +146,7 @@ void drain_anyhow(ContentSource& source) {
 }  // namespace
 
 BatchOrder drain_then_write(BatchWork work) {
-  return {std::move(work.drain), std::move(work.write)};
+  return {std::move(work.drain), std::move(work.sum), std::move(work.write)};
 }
 
 bool is_done(Task& writing) { return writing.done(); }
@@ -297,11 +316,11 @@ void ImageWriter::stage(ContentSource& source) {
     drain_anyhow(source);
     throw;
   }
-  start({}, [file = file_] {
+  last_ = start({last_}, {}, [file = file_] {
     file->out->sync();
     file->out->close();
   });
-  if (file_->reads_back) start({}, read_back());
+  if (file_->reads_back) last_ = start({last_}, {}, read_back());
   staged_ = true;
 }
 
@@ -337,14 +356,15 @@ std::shared_ptr<ImageWriter::Batch> ImageWriter::new_batch(ContentSource& source
 }
 
 void ImageWriter::hand_over(const std::shared_ptr<Batch>& batch, ContentSource& source) {
-  auto write = [file = file_, held = batch]() mutable {
+  BatchWork work = {.drain = source.start(), .bytes = batch->size};
+  if (file_->has_sums()) work.sum = [file = file_, held = batch] { file->sum(*held); };
+  work.write = [file = file_, held = batch]() mutable {
     file->write(*held);
     held.reset();  // a finished task must not keep the batch alive
   };
-  BatchOrder order = seams_.order({.drain = source.start(), .write = std::move(write)});
+  BatchOrder order = seams_.order(std::move(work));
   if (early_) {
-    start(std::move(order.now), std::move(order.later));
-    in_flight_.push_back({batch, last_});
+    write_later(batch, std::move(order.now), order);
     return;
   }
   drain_latest();
@@ -358,27 +378,39 @@ void ImageWriter::drain_latest() {
   copying_.reset();
   latest.order.now();
   if (file_->sealed_by == File::SealedBy::kCaller) file_->seal(*latest.batch);
-  start({}, latest.order.later);
-  in_flight_.push_back({latest.batch, last_});
+  write_later(latest.batch, {}, latest.order);
 }
 
-/// Starts a task that calls `drain`, if there is one, and then `work` unless the file has failed.
-void ImageWriter::start(std::function<void()> drain, std::function<void()> work) {
-  // Each task first waits for the previous task, so batches and checksums reach the file in order.
-  auto chained = [before = last_, file = file_, drain = std::move(drain),
-                  work = std::move(work)]() mutable {
-    if (before) before->wait();
-    before.reset();
+/// Lets tasks compute the checksums of a batch, after those of the batch before, and then write it,
+/// after that batch. The first of them calls `drain` before, if there is one.
+void ImageWriter::write_later(const std::shared_ptr<Batch>& batch, std::function<void()> drain,
+                              const BatchOrder& order) {
+  if (order.sum) {
+    summed_ = start({summed_}, std::exchange(drain, {}), order.sum);
+    last_ = start({summed_, last_}, {}, order.later);
+  } else {
+    last_ = start({last_}, std::move(drain), order.later);
+  }
+  in_flight_.push_back({batch, last_});
+}
+
+/// Starts a task that waits for the others, and then calls `drain`, if there is one, and `work`
+/// unless the file has failed.
+std::shared_ptr<Task> ImageWriter::start(std::array<std::shared_ptr<Task>, 2> after,
+                                         std::function<void()> drain, std::function<void()> work) {
+  return tasks_.start([after = std::move(after), file = file_, drain = std::move(drain),
+                       work = std::move(work)]() mutable {
+    for (auto& task : after) {
+      if (task) task->wait();
+      task.reset();
+    }
     try {
       if (drain) drain();  // even after a failure, because the memory is freed after this task
       if (!file->failed) work();
     } catch (const std::exception&) {
-      if (file->failed) return;
-      file->failure = std::current_exception();
-      file->failed = true;
+      file->fail();
     }
-  };
-  last_ = tasks_.start(std::move(chained));
+  });
 }
 
 void ImageWriter::take_back_oldest() {

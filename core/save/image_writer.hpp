@@ -5,12 +5,14 @@
 //   items   [object][object][ head | elements ......... | tail ][ head | elements | tail ]
 //   batches |------- batch 0 -------|------- batch 1 -------|------- batch 2 -------|
 //
-// The caller's thread fills a batch (the snapshot); background tasks checksum and write the batches
-// in order. The copies of a batch run while the caller fills the next one. When staging is full,
-// the caller waits for the oldest batch. If it is known in advance that the caller will wait, the
-// caller computes the checksums itself. Batches are reused, and are so small that their content is
-// still in a cache when it is written.
+// The caller's thread fills a batch (the snapshot); background tasks checksum the batches in order
+// and write them in order, the checksums of a batch beside the write of the one before. The copies
+// of a batch run while the caller fills the next one. When staging is full, the caller waits for
+// the oldest batch. If it is known in advance that the caller will wait, the caller computes the
+// checksums itself. Batches are reused, and are so small that their content is still in a cache
+// when it is written.
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <exception>
@@ -117,7 +119,10 @@ class ImageWriter {
   void drain_latest();
   std::shared_ptr<Batch> new_batch(ContentSource& source);
   void hand_over(const std::shared_ptr<Batch>& batch, ContentSource& source);
-  void start(std::function<void()> drain, std::function<void()> work);
+  void write_later(const std::shared_ptr<Batch>& batch, std::function<void()> drain,
+                   const BatchOrder& order);
+  std::shared_ptr<Task> start(std::array<std::shared_ptr<Task>, 2> after,
+                              std::function<void()> drain, std::function<void()> work);
   std::function<void()> read_back();
   void take_back_oldest();
 
@@ -132,7 +137,8 @@ class ImageWriter {
   std::optional<Copying> copying_;
   std::exception_ptr copy_failure_;  ///< first error of wait_for_copies()
   std::deque<InFlight> in_flight_;   ///< batches, oldest first
-  std::shared_ptr<Task> last_;       ///< last started task; each waits for the previous one
+  std::shared_ptr<Task> summed_;     ///< computes the checksums of the latest batch
+  std::shared_ptr<Task> last_;       ///< last task that writes; each waits for the previous one
   bool staged_ = false;
   bool has_waited_ = false;
   std::uint64_t batch_bytes_ = 0;              ///< size of each batch

@@ -11,7 +11,8 @@ struct StagingNeed {
   std::uint64_t all = 0;      ///< total size of all reads
   std::uint64_t most = 0;     ///< upper limit given by the caller
   std::uint64_t joined = 0;   ///< adjacent items of at most this many bytes are read together
-  /// Number of reads whose bytes may be in staging at once: half are read while others are copied.
+  /// Number of reads whose bytes may be in staging at once: on a device, half are
+  /// read while others are copied.
   std::uint64_t reads = 8;
 };
 

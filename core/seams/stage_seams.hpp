@@ -9,19 +9,24 @@
 
 namespace reprise {
 
-/// The two things to do with a full batch: first `drain`, then `write`.
+/// The things to do with a full batch: first `drain`, then `sum`, then `write`.
 struct BatchWork {
   std::function<void()> drain;  ///< waits until every copy into the batch has ended
+  std::function<void()> sum;    ///< computes checksums; null if there is nothing to compute
   std::function<void()> write;
+  std::uint64_t bytes = 0;  ///< of the batch
 };
-/// The steps that write a batch, divided between two threads. The caller runs `now` before it fills
-/// the next batch; a background task runs `later`.
+/// The steps that write a batch, divided between threads. The caller runs `now` before it fills the
+/// next batch; background tasks run `sum`, if it is not null, and then `later`. `sum` of a batch
+/// may run beside `later` of the batch before.
 struct BatchOrder {
   std::function<void()> now;
+  std::function<void()> sum;
   std::function<void()> later;
 };
-/// Puts `drain` into `now` and `write` into `later`. The caller therefore continues only after all
-/// copies into the batch have ended. After that, the source data may change.
+/// Puts `drain` into `now`, `sum` into `sum` and `write` into `later`. The caller therefore
+/// continues only after all copies into the batch have ended. After that, the source data may
+/// change.
 BatchOrder drain_then_write(BatchWork work);
 /// True if the task is done, successfully or not.
 bool is_done(Task& writing);

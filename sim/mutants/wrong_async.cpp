@@ -78,10 +78,10 @@ const Registration kStagingNotAwaited({
 });
 
 BatchOrder write_first(BatchWork work) {
-  return {[] {},
-          [work = std::move(work)] {
-            work.write();
-            work.drain();
+  return {[] {}, std::move(work.sum),
+          [write = std::move(work.write), drain = std::move(work.drain)] {
+            write();
+            drain();
           }};
 }
 

@@ -17,6 +17,7 @@ struct Rates {
   Rate store_write;  ///< the same for writing, which does not slow down reading
   Rate bus;          ///< of each device and each direction
   Rate fabric;       ///< of each rank's link
+  Rate checksums;    ///< of each thread that computes them; see World::compute_checksum()
 };
 
 }  // namespace reprise::sim

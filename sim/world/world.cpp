@@ -217,6 +217,12 @@ void World::sleep(std::uint64_t duration_ns) {
   state_->shared.scheduler.sleep_until(state_->shared.scheduler.now_ns() + duration_ns);
 }
 
+void World::compute_checksum(std::uint64_t bytes) {
+  Resource thread(state_->options.rates.checksums);
+  const std::uint64_t now = state_->shared.scheduler.now_ns();
+  state_->shared.scheduler.sleep_until(thread.take(now, bytes).end_ns);
+}
+
 Clock& World::clock() { return state_->clock; }
 
 }  // namespace reprise::sim

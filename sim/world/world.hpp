@@ -96,6 +96,10 @@ class World {
   void kill(GlobalRank rank);
   /// Pauses the calling rank for this long.
   void sleep(std::uint64_t duration_ns);
+  /// Pauses the caller, a rank or a task, for as long as a checksum of so many bytes takes.
+  /// Computing passes through no port, so whoever replaces the engine's seam for it
+  /// (StageSeams::order) calls this.
+  void compute_checksum(std::uint64_t bytes);
   /// Returns the virtual clock that all ranks share.
   Clock& clock();
 

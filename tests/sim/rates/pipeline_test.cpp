@@ -4,9 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "core/save/save.hpp"
+#include "core/save/save_seamed.hpp"
 #include "tests/sim/rates/rated_job.hpp"
 
 namespace reprise::sim {
@@ -161,6 +165,53 @@ TEST(LoadPipeline, pays_no_latency_of_a_read_while_others_transfer) {
   EXPECT_LE(took, bytes * kTolerance + 4 * ns(128 * kKiB, 20) + around);
 }
 
+/// Says that as many pieces of work run at once as the job has threads.
+class ManyThreads final : public Tasks {
+ public:
+  ManyThreads(Tasks& inner, int threads) : inner_(inner), threads_(threads) {}
+  std::unique_ptr<Task> start(std::function<void()> work) override {
+    return inner_.start(std::move(work));
+  }
+  int threads() const override { return threads_; }
+
+ private:
+  Tasks& inner_;
+  int threads_;
+};
+
+// A store with 5 ms of latency, as one over a network: reads of adjacent items together, or one for
+// each of 32 threads, leave one latency to be seen.
+TEST(LoadPipeline, pays_one_latency_of_5_ms_by_4_and_by_32_threads) {
+  constexpr RatedShape kShape = {128, 128 * kKiB};
+  constexpr std::uint64_t kLatencyNs = 5'000'000;
+  SimStore store;
+  rated_save(store, kShape);
+  SimStore small;
+  rated_save(small, {});
+  for (const auto& speed : {Speeds{"slow_store", 500, 2000}, Speeds{"slow_bus", 2000, 500}}) {
+    const WorldOptions world = {
+        .rates = {.store_read = {.mb_per_s = speed.store, .latency_ns = kLatencyNs},
+                  .bus = {.mb_per_s = speed.bus}}};
+    const auto load_by = [&](SimStore& from, const RatedShape& shape, int threads) {
+      return static_cast<double>(
+          rated_times(world, from, [&](Ports& ports) {
+            RatedJob job(shape, false);
+            ManyThreads tasks(ports.tasks, threads);
+            const Ports own{ports.store, ports.fabric, ports.device, tasks, ports.trace};
+            load(own, *all_ranks(ports), job.state, {.directory = "run"});
+            EXPECT_TRUE(job.same_as(RatedJob(shape, true)));
+          }).front());
+    };
+    const double around = load_by(small, {}, 1);  // latencies of calls that do not read tensors
+    const double slowest = std::max(ns(kShape.bytes(), speed.store), ns(kShape.bytes(), speed.bus));
+    for (const int threads : {4, 32}) {
+      const double took = load_by(store, kShape, threads);
+      EXPECT_GE(took, slowest);
+      EXPECT_LE(took, slowest * kTolerance + kLatencyNs + around) << speed.name << threads;
+    }
+  }
+}
+
 class SavePipeline : public testing::TestWithParam<Speeds> {
  protected:
   static constexpr RatedShape kShape = {32, 128 * kKiB};
@@ -239,6 +290,52 @@ TEST_P(SavePipeline, with_short_staging_the_job_waits_for_the_slower_of_the_two)
     EXPECT_GE(times.begin, std::max(bus(), left));
     EXPECT_LE(times.begin, std::max(bus(), written()) * kTolerance + slot());
     EXPECT_LE(times.whole, std::max(bus(), written()) * kTolerance + slot());
+  }
+}
+
+/// The world of the save that computes checksums; orders of batches are plain functions.
+World* summing = nullptr;
+
+/// Lets the checksums of a batch take their time.
+BatchOrder summed_in_time(BatchWork work) {
+  work.sum = [sum = std::move(work.sum), bytes = work.bytes] {
+    summing->compute_checksum(bytes);
+    sum();
+  };
+  return drain_then_write(std::move(work));
+}
+
+// The checksums of a batch are computed beside the write of the one before, and both beside the
+// copies of the one after.
+TEST_P(SavePipeline, takes_as_long_as_checksums_writes_or_the_bus) {
+  for (const std::uint64_t checksums : {10U, 20U, 40U}) {
+    for (std::uint64_t seed = 0; seed < 2; ++seed) {
+      SimStore store;
+      WorldOptions options = {.seed = seed};
+      options.rates = {.store_write = {.mb_per_s = GetParam().store},
+                       .bus = {.mb_per_s = GetParam().bus},
+                       .checksums = {.mb_per_s = checksums}};
+      World world(options, store);
+      summing = &world;
+      double took = 0;
+      const RunResult result = world.run([&](Ports& ports, GlobalRank) {
+        RatedJob job(kShape, true);
+        const auto begin = world.clock().now_ns();
+        SaveOptions saving = kRatedSave;
+        saving.staging_bytes = 8 * kMiB;
+        saving.batch_bytes = kBatch;
+        SaveSeams seams;
+        seams.stage.order = summed_in_time;
+        begin_save(ports, all_ranks(ports), job.state, saving, {}, seams).finish();
+        took = static_cast<double>(world.clock().now_ns() - begin);
+      });
+      summing = nullptr;
+      expect_returned(result);
+      rated_load({}, store, kShape, {.checksums = LoadChecksums::kVerified});
+      const double slowest = std::max({bus(), written(), ns(kShape.bytes(), checksums)});
+      EXPECT_GE(took, slowest);
+      EXPECT_LE(took, slowest * kTolerance + slot() + ns(kBatch, checksums)) << checksums;
+    }
   }
 }
 
