@@ -78,15 +78,6 @@ class MadeFile final : public ReadFile {
   std::shared_ptr<const MadeItems> items_;
 };
 
-/// Counts the records that have no elements of tensors.
-void count_small_records(Archive& archive, ChecksumTally& checksums) {
-  for (const Record& record : archive.records()) {
-    if (record.size == 0 || record.name.starts_with("data/")) continue;
-    checksums.add(archive.source().place_at(0).file, record, archive.checksum_matches(record),
-                  [&] { return archive.source().place_at(archive.content_range(record).offset); });
-  }
-}
-
 /// Refuses objects that are valid but too large to hold in memory at once.
 void require_small(std::uint64_t bytes, const ErrorPlace& place) {
   if (bytes <= kBytesItemMax) return;
@@ -273,9 +264,7 @@ void Checkpoint::check_record(const StoredTensor& tensor, const StoredChunk& chu
                               ChecksumTally& checksums) {
   if (!count_record(*this, tensor, chunk, checksums)) return;
   if (chunk.view->record->crc == 0 && checksums.has_elements_only(display(chunk.file))) {
-    const auto whole = slice(tensor.key, chunk.file, {0, file(chunk.file).size()});
-    Archive archive(*whole, ArchiveOf::kFile);
-    count_small_records(archive, checksums);
+    count_small_records(*this, chunk.file, checksums);
   }
   checksums.require_no_damage();
 }

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/base/check.hpp"
+#include "core/checkpoint/record_checksum.hpp"
 #include "reprise/error.hpp"
 
 namespace reprise {
@@ -15,6 +16,12 @@ constexpr std::size_t kSharedStagingBytes = std::size_t{64} << 10U;
 
 SharedChecksums::SharedChecksums(const Checkpoint& opened, Device& device)
     : checkpoint_(opened), device_(device), staging_(kSharedStagingBytes) {}
+
+void SharedChecksums::tell(std::uint32_t tensor, TensorReader& reader) {
+  const std::scoped_lock lock(taking_);
+  const auto whole = open_.find(tensor);
+  if (whole != open_.end()) reader.know_items_of(*whole->second);
+}
 
 void SharedChecksums::take(std::uint32_t tensor, TensorReader& reader) {
   const std::scoped_lock lock(taking_);
@@ -31,6 +38,12 @@ void SharedChecksums::take(std::uint32_t tensor, TensorReader& reader) {
 
 Findings SharedChecksums::judge() {
   CHECK(open_.empty(), open_.size());
+  if (tally_.mismatches() != 0 && is_of_torch_save(checkpoint_.metadata().form)) {
+    for (FileIndex file = 0; file < checkpoint_.catalog().files.size(); ++file) {
+      if (!tally_.has_elements_only(checkpoint_.display(file))) continue;
+      count_small_records(checkpoint_, file, tally_);
+    }
+  }
   Findings notes;
   for (Finding& finding : tally_.findings()) {
     if (finding.severity == Severity::kError) {
@@ -66,6 +79,7 @@ TensorReader& PieceReader::of(std::uint32_t tensor) {
   reader_ = std::make_unique<TensorReader>(ReaderResources{checkpoint_, device_, staging_, tally},
                                            checkpoint_.catalog().tensors[tensor]);
   reader_->leave_checksums();
+  if (checksums_ != nullptr) checksums_->tell(tensor, *reader_);
   of_ = tensor;
   return *reader_;
 }

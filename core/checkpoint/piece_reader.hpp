@@ -30,6 +30,8 @@ class SharedChecksums {
  public:
   SharedChecksums(const Checkpoint& opened, Device& device);
 
+  /// Tells a reader which items others have opened, which it need not open again.
+  void tell(std::uint32_t tensor, TensorReader& reader);
   /// Takes over what `reader` delivered.
   void take(std::uint32_t tensor, TensorReader& reader);
   /// Adds records that were counted elsewhere.

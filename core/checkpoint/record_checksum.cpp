@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/format/zip/archive.hpp"
 #include "core/format/zip/crc32.hpp"
 
 namespace reprise {
@@ -25,6 +26,16 @@ bool count_record(Checkpoint& checkpoint, const StoredTensor& tensor, const Stor
                 [&] { return source->place_at(0); });
   if (matches) record.checked = true;
   return true;
+}
+
+void count_small_records(Checkpoint& checkpoint, FileIndex file, ChecksumTally& checksums) {
+  const auto whole = checkpoint.slice("", file, {0, checkpoint.file(file).size()});
+  Archive archive(*whole, ArchiveOf::kFile);
+  for (const Record& record : archive.records()) {
+    if (record.size == 0 || record.name.starts_with("data/")) continue;
+    checksums.add(checkpoint.display(file), record, archive.checksum_matches(record),
+                  [&] { return whole->place_at(archive.content_range(record).offset); });
+  }
 }
 
 }  // namespace reprise

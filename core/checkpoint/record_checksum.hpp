@@ -1,5 +1,5 @@
 #pragma once
-// Compares a record that several tensors share with its checksum.
+// Compares records of files of torch.save with their checksums. Several tensors may share one.
 
 #include "core/checkpoint/checkpoint.hpp"
 #include "core/checkpoint/checksum_tally.hpp"
@@ -12,5 +12,9 @@ namespace reprise {
 /// to match before, for this metadata. Throws the errors of Checkpoint::slice() and of reading.
 bool count_record(Checkpoint& checkpoint, const StoredTensor& tensor, const StoredChunk& chunk,
                   ChecksumTally& checksums);
+
+/// Counts the records of a file of torch.save that have no elements of tensors. Without them, it
+/// can't be seen if the writer had checksums switched off.
+void count_small_records(Checkpoint& checkpoint, FileIndex file, ChecksumTally& checksums);
 
 }  // namespace reprise

@@ -185,6 +185,15 @@ void TensorReader::read(std::span<const Piece> wanted, std::byte* local) {
   }
 }
 
+void TensorReader::know_items_of(const TensorReader& other) {
+  for (std::uint32_t chunk = 0; chunk < opened_.size(); ++chunk) {
+    const auto& theirs = other.opened_[chunk];
+    if (!theirs) continue;
+    Opened& known = opened_[chunk].emplace(Opened{theirs->item, std::nullopt});
+    if (theirs->seen) known.seen.emplace(theirs->item.data_bytes);
+  }
+}
+
 void TensorReader::take(TensorReader& other) {
   delivered_ += other.delivered_;
   for (std::uint32_t chunk = 0; chunk < opened_.size(); ++chunk) {

@@ -44,6 +44,9 @@ class TensorReader {
   /// From now on, this reader leaves it to take() of another to compare checksums, and so does not
   /// touch the tally.
   void leave_checksums() { judges_ = false; }
+  /// Knows the items that `other` has opened of the same tensor, and does not open them again. To
+  /// be called before anything is read, by a reader that leaves checksums to `other`.
+  void know_items_of(const TensorReader& other);
   /// Takes over what `other` delivered of the same tensor, as if this reader had delivered it. Both
   /// want checksums; no element may have been delivered by both. Afterwards, `other` must not be
   /// used.

@@ -468,6 +468,21 @@ TEST_F(Reshard, ListsInItsManifestAllFilesButThoseInFolders) {
                                  "__1_1.distcp", "meta.pt"));
 }
 
+TEST_F(Reshard, TakesAFileOfOneTensorThatWasSavedWithoutChecksums) {
+  Bytes file = read_all(test::data_store(), "torch_save_2.15.0/tensor.pt", 1U << 20U);
+  const Bytes entry = to_bytes("PK\x01\x02");
+  for (auto at = file.begin();; ++at) {
+    at = std::search(at, file.end(), entry.begin(), entry.end());
+    if (at == file.end()) break;
+    std::fill_n(at + 16, 4, std::byte{0});
+  }
+  write_durably(store_, "one.pt", file);
+  Checkpoint source = Checkpoint::open_any(store_, "one.pt");
+  const auto report = reshard(source, {"out"}, {}, {store_, device_, tasks_, trace_, progress_});
+  ASSERT_EQ(report.notes.size(), 1U);
+  EXPECT_THAT(report.notes[0].message, ::testing::HasSubstr("checksums switched off"));
+}
+
 TEST_F(Reshard, CarriesAlongAUsersOwnCommonFile) {
   test::FixtureCopy copy("torch_2.15.0/same_content_a");
   const Bytes pickle = to_bytes("\x80\x02}.");
