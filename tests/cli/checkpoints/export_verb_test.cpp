@@ -293,7 +293,7 @@ TEST_F(ExportVerb, refuses_values_and_numbers_of_threads_that_are_of_no_use) {
   const auto rules = file("rules.yaml", "rules: [{from: '.*', leave_out: true}]");
   EXPECT_THAT(run({"--map", rules, "--set", "vocb=1"}).err, HasSubstr("the rules have no <vocb>"));
   EXPECT_THAT(run({"--set", "vocab=1"}).err, HasSubstr("--set needs --map"));
-  EXPECT_THAT(run({"--jobs", "2147483648"}).err, HasSubstr("--jobs is at most 1024"));
+  EXPECT_THAT(run({"--jobs", "2147483648"}).err, HasSubstr("is not a whole number from 1 to 1024"));
   EXPECT_THAT(run({"--map", rules}).err, HasSubstr("there is no tensor to export"));
 }
 
