@@ -3,6 +3,8 @@
 
 #include <chrono>
 #include <cstring>
+#include <functional>
+#include <string>
 
 #include "tests/bench/beside.hpp"
 #include "tests/bench/equal_tensors.hpp"
@@ -56,6 +58,9 @@ void warm_load(benchmark::State& state, LoadRow row) {
   bench::measure(
       state, {.limit = limit.name + " of the payload file", .bytes = memory.size(), .aim = row.aim},
       {{}, load}, {{}, limit.run});
+  for (const char* name : {"metadata", "load_plan", "read"}) {
+    state.counters[std::string(name) + "_ms"] = rank.phases().mean_ms(name);
+  }
   load();  // loads again, because measuring the limit overwrote the memory
   const bool verified = row.checksums == LoadChecksums::kVerified;
   if (report.bytes_read != memory.size() ||

@@ -25,11 +25,14 @@ struct Shape {
 constexpr Shape kLarge = {8, std::size_t{128} << 20U};
 constexpr Shape kSmall = {10'000, std::size_t{64} << 10U};
 
+enum class Plans : std::uint8_t { kMade, kKept };
+
 /// Settings of one row of the benchmark's results.
 struct SaveRow {
   Shape shape;
   Checksums checksums;
   double aim;
+  Plans plans = Plans::kMade;
 };
 
 /// Measures saves to files in `place`, with the settings in `row`. Removes the files before each
@@ -39,6 +42,7 @@ void measure_save(benchmark::State& state, const SaveRow& row, const bench::Plac
   bench::EqualTensors tensors(row.shape.tensors, row.shape.bytes_each, 4);
   tensors.state.common = Dict{{"iteration", 1}};
   bench::SoloRank rank(place.path());
+  if (row.plans == Plans::kKept) rank.keep_plans();
   const SaveOptions options{.directory = "ckpt", .checksums = row.checksums};
   SaveResult report;
   const auto clear = [&place] {
@@ -49,6 +53,11 @@ void measure_save(benchmark::State& state, const SaveRow& row, const bench::Plac
       {.limit = limit_name, .bytes = tensors.bytes().size(), .aim = row.aim, .threads = kThreads},
       {clear, [&] { report = rank.save(tensors.state, options); }},
       {clear, [&] { limit(tensors.bytes()); }});
+  const bool reused = report.planned == Planned::kReused;
+  if (reused != (row.plans == Plans::kKept)) bench::give_up("the plan was not kept");
+  for (const char* name : {"plan", "stage", "write", "commit"}) {
+    state.counters[std::string(name) + "_ms"] = rank.phases().mean_ms(name);
+  }
   if (report.bytes < tensors.bytes().size()) bench::give_up("not everything was written");
   state.counters["declared_peak_MiB"] = static_cast<double>(report.staging_bytes) / (1 << 20);
 }
@@ -84,6 +93,8 @@ BENCHMARK_CAPTURE(save_to_memory, large_crc32, SaveRow{kLarge, kCrc32, 0.8})
     ->Apply(bench::in_turns);
 BENCHMARK_CAPTURE(save_to_memory, small, SaveRow{kSmall, kNone, 0.9})->Apply(bench::in_turns);
 BENCHMARK_CAPTURE(save_to_memory, small_crc32, SaveRow{kSmall, kCrc32, 0.8})
+    ->Apply(bench::in_turns);
+BENCHMARK_CAPTURE(save_to_memory, small_again, SaveRow{kSmall, kNone, 0.9, Plans::kKept})
     ->Apply(bench::in_turns);
 BENCHMARK_CAPTURE(save_with_manifest, large, SaveRow{kLarge, kManifest, 0})->Apply(bench::in_turns);
 BENCHMARK_CAPTURE(save_durably, large_crc32, SaveRow{kLarge, kCrc32, 0.95})->Apply(bench::in_turns);

@@ -68,11 +68,13 @@ class SoloRank {
     if (!options.staging_bytes) options.staging_bytes = kBlockingStaging;
     return begin(state, options).finish();
   }
+  /// From now on, keeps the plan of a save for the next ones, as a job does.
+  void keep_plans() { plan_.emplace(); }
   /// Begins a save and returns as soon as the job may change the state. The save continues in the
-  /// background. Keeps the plan in `slot` for the next save, if there is one.
-  Save begin(const StateDict& state, const SaveOptions& options, PlanSlot* slot = nullptr) {
+  /// background.
+  Save begin(const StateDict& state, const SaveOptions& options) {
     return Save::begin(ports_over(store_), fabric_.communicator(Group::world(1)), state, options,
-                       {.plan = slot});
+                       {.plan = plan_ ? &*plan_ : nullptr});
   }
 
   LoadResult load(StateDict& into, const LoadOptions& options) {
@@ -93,6 +95,7 @@ class SoloRank {
   Device& device_;
   ThreadTasks tasks_{1};
   PhaseTimes phases_;
+  std::optional<PlanSlot> plan_;
 };
 
 }  // namespace reprise::bench
