@@ -18,6 +18,7 @@ const std::vector<Kept> kKept = {
     {"driver/record/reference_run.hpp: steps_trained", "tests see that no step is trained twice"},
     {"properties/protocol.hpp: moves_of", "a test checks the tables of moves"},
     {"properties/finding_watch.hpp: watch_findings", "tests/silence listens to judges there"},
+    {"sim/world/world.hpp: compute_checksum", "tests give checksums a rate; no port sees them"},
     {"sim/world/sim_store.hpp: crashed", "tests try each state that a crash can leave"},
     {"sim/world/sim_store.hpp: sync_all", "tests begin with a store that lost nothing"},
 };
