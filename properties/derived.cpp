@@ -20,8 +20,9 @@ struct Source {
   std::string_view holder;  ///< for messages: "this rank's", "the uninterrupted job's"
 };
 
-float float_at(const std::byte* at) {
-  float value = 0;
+template <class T>
+T value_at(const std::byte* at) {
+  T value{};
   std::memcpy(&value, at, sizeof value);
   return value;
 }
@@ -43,10 +44,36 @@ std::array<std::byte, sizeof(float)> derived(DType dtype, const std::byte* maste
   if (dtype == DType::kFloat32) {
     std::memcpy(bytes.data(), master, sizeof(float));
   } else {
-    const std::uint16_t bits = rounded(float_at(master));
+    const std::uint16_t bits = rounded(value_at<float>(master));
     std::memcpy(bytes.data(), &bits, sizeof bits);
   }
   return bytes;
+}
+
+/// Elements of one row: where they begin, and the bytes from one to the next.
+struct Row {
+  const std::byte* first = nullptr;
+  std::ptrdiff_t step = 0;
+
+  const std::byte* at(std::int64_t i) const { return first + i * step; }
+};
+
+/// Returns the position of the first of `count` weights that is not what its master gives; `count`
+/// if all are.
+std::int64_t first_stale(DType dtype, Row weights, Row masters, std::int64_t count) {
+  std::int64_t i = 0;
+  if (dtype == DType::kFloat32) {
+    while (i < count &&
+           value_at<std::uint32_t>(weights.at(i)) == value_at<std::uint32_t>(masters.at(i))) {
+      ++i;
+    }
+  } else {
+    while (i < count &&
+           value_at<std::uint16_t>(weights.at(i)) == rounded(value_at<float>(masters.at(i)))) {
+      ++i;
+    }
+  }
+  return i;
 }
 
 std::ptrdiff_t element_offset(const Dims& within, const Dims& strides, std::size_t width) {
@@ -77,25 +104,32 @@ class Judge {
 
  private:
   void overlap(const TensorLeaf& leaf, const Piece& piece, const Source& source, const Box& box) {
-    const std::size_t width = size_of(leaf.dtype);
-    for (std::int64_t i = 0; i < box.elements(); ++i) {
+    evidence_.elements += static_cast<std::uint64_t>(box.elements());
+    if (reported_) return;
+    const auto width = static_cast<std::ptrdiff_t>(size_of(leaf.dtype));
+    const std::size_t dims = box.ndim();
+    const std::int64_t row = dims == 0 ? 1 : box.extent[dims - 1];
+    for (std::int64_t i = 0; i < box.elements(); i += row) {
       Dims index = index_at(i, box.extent);
-      for (std::size_t d = 0; d < index.size(); ++d) index[d] += box.offset[d];
-      const std::byte* weight =
-          leaf.data + static_cast<std::size_t>(local_offset(piece, index)) * width;
-      const std::byte* master = source.first + element_offset(minus(index, source.box.offset),
-                                                              source.strides, sizeof(float));
-      ++evidence_.elements;
-      const auto right = derived(leaf.dtype, master);
-      if (reported_ || std::memcmp(right.data(), weight, width) == 0) continue;
-      report(leaf, index, weight, master, right, source.holder);
+      for (std::size_t d = 0; d < dims; ++d) index[d] += box.offset[d];
+      Row weights{leaf.data + local_offset(piece, index) * width};
+      Row masters{source.first +
+                  element_offset(minus(index, source.box.offset), source.strides, sizeof(float))};
+      if (dims > 0) {
+        weights.step = piece.strides[dims - 1] * width;
+        masters.step = source.strides[dims - 1] * static_cast<std::ptrdiff_t>(sizeof(float));
+      }
+      const std::int64_t stale = first_stale(leaf.dtype, weights, masters, row);
+      if (stale == row) continue;
+      if (dims > 0) index[dims - 1] += stale;
+      return report(leaf, index, weights.at(stale), masters.at(stale), source.holder);
     }
   }
 
   void report(const TensorLeaf& leaf, const Dims& index, const std::byte* weight,
-              const std::byte* master, const std::array<std::byte, sizeof(float)>& right,
-              std::string_view holder) {
+              const std::byte* master, std::string_view holder) {
     reported_ = true;
+    const auto right = derived(leaf.dtype, master);
     evidence_.findings.push_back(
         {passed_on::kStaleDerived, leaf.key,
          "the weight at " + to_string(index) + " is " + print_element(leaf.dtype, weight) + "; " +

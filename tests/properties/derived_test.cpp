@@ -89,6 +89,17 @@ TEST_F(Derived, a_weight_with_its_master_elsewhere_is_judged_by_the_job) {
   ASSERT_EQ(judge_derived(rank_.view(), whole_).findings.size(), 1U);
 }
 
+TEST_F(Derived, a_weight_that_lies_transposed_is_judged_where_it_lies) {
+  weight().pieces[0].strides = Dims{1, 4};
+  fill_weight(weight());
+  EXPECT_TRUE(judge_derived(rank_.view(), whole_).findings.empty());
+  put(weight(), {1, 4}, cut(2.5F));
+  const auto evidence = judge_derived(rank_.view(), whole_);
+  ASSERT_EQ(evidence.findings.size(), 1U);
+  EXPECT_TRUE(evidence.findings[0].text.starts_with("the weight at [1, 4] is 2.5 (0x4020)"));
+  EXPECT_EQ(evidence.elements, 24U);
+}
+
 TEST_F(Derived, a_table_of_roundings) {
   struct Row {
     std::string what;
