@@ -35,30 +35,27 @@ using pickle::NodeId;
 constexpr std::size_t kPathBytesMax = 4096;
 
 /// Assigns a number to each text; equal texts get equal numbers. Uses a sorted map, because a
-/// hostile file can contain many texts with equal hashes. Such a file may also refer to one long
-/// text a million times, so each node with a long text is looked up only once.
+/// hostile file can contain many texts with equal hashes. A file may refer to one text a million
+/// times, so each node is looked up only once.
 class Texts {
  public:
-  explicit Texts(const pickle::Graph& graph) : graph_(graph) {}
+  explicit Texts(const pickle::Graph& graph) : graph_(graph), by_node_(graph.size(), kUnknown) {}
 
   std::uint32_t number_of(NodeId text) {
-    const std::string_view content = graph_.text(text);
-    if (content.size() <= kShort) return number_of(content);
-    const auto known = by_node_.find(text);
-    if (known != by_node_.end()) return known->second;
-    return by_node_.emplace(text, number_of(content)).first->second;
+    std::uint32_t& number = by_node_[text];
+    if (number == kUnknown) {
+      const auto next = static_cast<std::uint32_t>(by_text_.size());
+      number = by_text_.try_emplace(graph_.text(text), next).first->second;
+    }
+    return number;
   }
 
  private:
-  static constexpr std::size_t kShort = 256;
-
-  std::uint32_t number_of(std::string_view content) {
-    return by_text_.try_emplace(content, static_cast<std::uint32_t>(by_text_.size())).first->second;
-  }
+  static constexpr std::uint32_t kUnknown = 0xffffffff;
 
   const pickle::Graph& graph_;
   std::map<std::string_view, std::uint32_t> by_text_;
-  std::map<NodeId, std::uint32_t> by_node_;  ///< numbers of long texts
+  std::vector<std::uint32_t> by_node_;
 };
 
 class TextIndex {
