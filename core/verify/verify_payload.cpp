@@ -93,13 +93,11 @@ class RunReader {
         return look_at_object(*visit.object, found);
       }
       // Checksums are compared first, because a wrong checksum explains why an item is malformed.
-      found.tally.add(*slice, key);
       if (visit.tensor != nullptr) {
-        found.experts.add(*visit.tensor, *visit.chunk,
-                          checkpoint_.tensor_item(*visit.tensor, *visit.chunk));
-      } else {
-        look_at_object(*visit.object, found);
+        return look_at_archive(*visit.tensor, *visit.chunk, *slice, found);
       }
+      found.tally.add(*slice, key);
+      look_at_object(*visit.object, found);
     } catch (const Error& error) {
       if (error.code() == Code::kIo) {
         found.unreadable = error.message();
@@ -121,6 +119,19 @@ class RunReader {
       elements.read_at(at, read);
       equal.add(tensor, {at, elements.size()}, read);
     }
+  }
+
+  /// Opens the item once, for its checksums and for its header.
+  static void look_at_archive(const StoredTensor& tensor, const StoredChunk& chunk,
+                              ItemSource& item, RunFindings& found) {
+    Archive archive(item);
+    const std::string file = item.place_at(0).file;
+    for (const Record& record : archive.records()) {
+      if (record.size == 0) continue;
+      found.tally.add(file, record, archive.checksum_matches(record),
+                      [&] { return item.place_at(archive.content_range(record).offset); });
+    }
+    found.experts.add(tensor, chunk, Checkpoint::tensor_item(tensor, chunk, archive));
   }
 
   void look_at_object(const StoredObject& object, RunFindings& found) {
