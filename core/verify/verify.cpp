@@ -282,55 +282,61 @@ VerifyReport verify(Store& store, const std::string& path, PayloadCheck payload,
                     const VerifyPorts& ports, const HealthRequest* health) {
   VerifyReport report;
   auto checkpoint = open(store, path, report);
-  if (!checkpoint) return report;
-  const Catalog& catalog = checkpoint->catalog();
-  report.location = checkpoint->location();
+  return checkpoint ? verify(*checkpoint, payload, ports, health) : report;
+}
+
+VerifyReport verify(Checkpoint& checkpoint, PayloadCheck payload, const VerifyPorts& ports,
+                    const HealthRequest* health) {
+  VerifyReport report;
+  Store& store = checkpoint.store();
+  const Catalog& catalog = checkpoint.catalog();
+  report.location = checkpoint.location();
   report.where = store.display(report.location->path());
   report.payload_read = payload == PayloadCheck::kRead;
-  count(catalog, checkpoint->metadata().made_file, report);
-  for (const auto& note : checkpoint->metadata().notes) {
+  count(catalog, checkpoint.metadata().made_file, report);
+  for (const auto& note : checkpoint.metadata().notes) {
     report.findings.push_back({Severity::kNote, Code::kUnsupported, note});
   }
-  take(checkpoint->metadata().findings, report);
-  const auto files = stored_files(*checkpoint);
+  take(checkpoint.metadata().findings, report);
+  const auto files = stored_files(checkpoint);
   if (!report.location->torch_dist()) {
-    take_of_metadata(check_cover(catalog, files), *checkpoint, report);
-    if (!checkpoint->metadata().unplaced.empty()) {
-      take({unplaced_tensors(*checkpoint)}, report);
+    take_of_metadata(check_cover(catalog, files), checkpoint, report);
+    if (!checkpoint.metadata().unplaced.empty()) {
+      take({unplaced_tensors(checkpoint)}, report);
     }
-    take_of_metadata(check_replicas_of(*checkpoint), *checkpoint, report);
+    take_of_metadata(check_replicas_of(checkpoint), checkpoint, report);
     if (report.location->form == StoredForm::kSafetensors) {
-      take(check_safetensors(*checkpoint), report);
+      take(check_safetensors(checkpoint), report);
     }
     if (payload == PayloadCheck::kRead) {
-      check_payload(*checkpoint, files, ports, health, report);
+      check_payload(checkpoint, files, ports, health, report);
     }
-    checkpoint->require_in_place();
+    checkpoint.require_in_place();
     return report;
   }
-  take_of_metadata(check_cover(catalog, files), *checkpoint, report);
+  take_of_metadata(check_cover(catalog, files), checkpoint, report);
   take(check_storage(catalog, files), report);
-  take_of_metadata(check_shards(*checkpoint), *checkpoint, report);
+  take_of_metadata(check_shards(checkpoint), checkpoint, report);
   // Planner data is checked only if a single `.metadata` describes the checkpoint for all ranks.
-  if (store.stat(join_path(checkpoint->location().directory, ".metadata"))) {
-    take_of_metadata(check_planner(checkpoint->metadata()), *checkpoint, report);
+  if (store.stat(join_path(checkpoint.location().directory, ".metadata"))) {
+    take_of_metadata(check_planner(checkpoint.metadata()), checkpoint, report);
   }
-  take_of_metadata(check_moments(catalog), *checkpoint, report);
-  take_of_metadata(check_experts(catalog), *checkpoint, report);
-  const auto common = check_common(*checkpoint, report);
-  check_modules(*checkpoint, common, payload, report);
-  take(check_backend_info(*checkpoint), report);
-  take(check_stale_files(*checkpoint), report);
-  take(check_leftovers(*checkpoint), report);
-  take(check_later_iterations(*checkpoint), report);
-  take(check_unfinished_marker(*checkpoint), report);
-  check_within(*checkpoint, payload, ports, health, report);
+  take_of_metadata(check_moments(catalog), checkpoint, report);
+  take_of_metadata(check_experts(catalog), checkpoint, report);
+  const auto common = check_common(checkpoint, report);
+  check_modules(checkpoint, common, payload, report);
+  take(check_backend_info(checkpoint), report);
+  take(check_stale_files(checkpoint), report);
+  take(check_leftovers(checkpoint), report);
+  take(check_later_iterations(checkpoint), report);
+  take(check_unfinished_marker(checkpoint), report);
+  check_within(checkpoint, payload, ports, health, report);
   if (payload == PayloadCheck::kRead) {
-    check_payload(*checkpoint, files, ports, health, report);
-    take(check_manifest(*checkpoint, ports), report);
+    check_payload(checkpoint, files, ports, health, report);
+    take(check_manifest(checkpoint, ports), report);
   }
-  check_mixture(*checkpoint, files, payload, report);
-  checkpoint->require_in_place();
+  check_mixture(checkpoint, files, payload, report);
+  checkpoint.require_in_place();
   return report;
 }
 

@@ -66,5 +66,8 @@ VerifyReport verify(Store& store, const std::string& path, PayloadCheck payload,
 /// The same on the caller's thread.
 VerifyReport verify(Store& store, const std::string& path, PayloadCheck payload, Progress& progress,
                     const HealthRequest* health = nullptr);
+/// The same for a checkpoint that is open. Throws STALE_METADATA if it is replaced meanwhile.
+VerifyReport verify(Checkpoint& checkpoint, PayloadCheck payload, const VerifyPorts& ports,
+                    const HealthRequest* health = nullptr);
 
 }  // namespace reprise

@@ -336,7 +336,7 @@ void run_lives_of(const Scenario& scenario, const LaneOptions& options, Timeline
     lives.push_back(lane->run(i, past));
     asked = asked || lives.back().asked > 0;
     stores.push_back(view_of(lane->store()));
-    end_life(scenario, i, lane->store(), policies, lives.back(), past);
+    end_life(scenario, i, {lane->store(), *options.parsed}, policies, lives.back(), past);
     seen.lives.push_back({lives.back().decisions, lives.back().fibers});
     if (!may_go_on(scenario, i, lives.back())) break;
   }

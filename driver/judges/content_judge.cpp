@@ -131,7 +131,7 @@ void compare(Stored& stored, const AuditPage& page, const WholeSave& save, Findi
 
 }  // namespace
 
-Findings judge_contents(Store& store, const LifeRecord& life) {
+Findings judge_contents(const JudgedStore& where, const LifeRecord& life) {
   Findings findings;
   if (was_lied_to(life)) return findings;
   for (std::size_t number = 0; number < saves_in(life); ++number) {
@@ -139,8 +139,8 @@ Findings judge_contents(Store& store, const LifeRecord& life) {
     if (!save.certain || is_replaced(life, number)) continue;
     const std::string directory = CommitTarget::iteration(kCheckpointRoot, save.step).directory;
     try {
-      if (!holds_metadata(store, directory)) continue;  // retention removed the checkpoint
-      Stored stored(Checkpoint::open(store, directory));
+      if (!holds_metadata(where.store, directory)) continue;  // retention removed the checkpoint
+      Stored stored(where.open(directory));
       for (const auto& rank : life.ranks) {
         if (number < rank.audits.size()) compare(stored, rank.audits[number], save, findings);
       }

@@ -2,9 +2,9 @@
 // Checks that a committed checkpoint holds, bit for bit, what the ranks passed to its save. After a
 // life has ended, this check must read the store before any other judge does.
 
+#include "driver/record/parsed_metadata.hpp"
 #include "driver/record/record.hpp"
 #include "properties/finding.hpp"
-#include "reprise/store.hpp"
 
 namespace reprise::driver {
 
@@ -15,6 +15,6 @@ namespace reprise::driver {
 ///
 /// Skips saves that a later save replaced, saves of a life in which the store lied, padded tensors
 /// (their padding is undefined), and items that can't be read (judge_store reports them).
-Findings judge_contents(Store& store, const LifeRecord& life);
+Findings judge_contents(const JudgedStore& where, const LifeRecord& life);
 
 }  // namespace reprise::driver

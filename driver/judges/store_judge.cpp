@@ -1,6 +1,7 @@
 #include "driver/judges/store_judge.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <span>
 #include <sstream>
@@ -9,8 +10,10 @@
 #include "core/base/print.hpp"
 #include "core/checkpoint/checkpoint.hpp"
 #include "core/checkpoint/generations.hpp"
+#include "core/checkpoint/safetensors_files.hpp"
 #include "core/checkpoint/stored_tracker.hpp"
 #include "core/ports/no_progress.hpp"
+#include "core/ports/tasks_at_once.hpp"
 #include "core/save/commit_protocol.hpp"
 #include "core/verify/verify.hpp"
 #include "properties/finding_code.hpp"
@@ -24,11 +27,27 @@ namespace {
 
 std::string printed(Step step) { return std::to_string(step.value); }
 
+/// The same as verify() of the store, which opens more formats than jobs save.
+VerifyReport verified(const JudgedStore& where, const std::string& path, PayloadCheck payload,
+                      Progress& progress) {
+  std::optional<Checkpoint> checkpoint;
+  try {
+    checkpoint.emplace(where.open(path));
+  } catch (const Error&) {
+    return verify(where.store, path, payload, progress);
+  }
+  if (may_hold_safetensors(checkpoint->catalog())) {
+    return verify(where.store, path, payload, progress);
+  }
+  TasksAtOnce tasks;
+  return verify(*checkpoint, payload, {tasks, progress});
+}
+
 /// Returns what is wrong with the checkpoint at `path`; empty if it is whole.
-std::string wrong_with(Store& store, const std::string& path, PayloadCheck payload) {
+std::string wrong_with(const JudgedStore& where, const std::string& path, PayloadCheck payload) {
   NoProgress unwatched;
   try {
-    const VerifyReport report = verify(store, path, payload, unwatched);
+    const VerifyReport report = verified(where, path, payload, unwatched);
     if (report.vacuous()) return "it is empty";
     for (const auto& finding : report.findings) {
       if (finding.severity != reprise::Severity::kError) continue;
@@ -68,13 +87,15 @@ std::vector<std::string> unnamed_payload(Store& store, const Checkpoint& checkpo
 
 class StoreJudge : judged::Finder {
  public:
-  StoreJudge(Store& store, const CheckpointPlan& plan, const Past& past, judged::Findings& findings)
+  StoreJudge(const JudgedStore& stored, const CheckpointPlan& plan, const Past& past,
+             judged::Findings& findings)
       : Finder(findings, {}),
-        store_(store),
+        judged_(stored),
+        store_(stored.store),
         plan_(plan),
         past_(past),
         newest_(newest_certain(past.saves)),
-        named_(tracked_step(store, kCheckpointRoot)),
+        named_(tracked_step(stored.store, kCheckpointRoot)),
         passed_over_(passed_over(past.saves)) {}
 
   void judge() {
@@ -98,8 +119,10 @@ class StoreJudge : judged::Finder {
     }
     const SavePoint* save = save_of(past_.saves, *named_);
     if (save == nullptr || !may_be_damaged(past_.saves, *save)) {
-      const std::string wrong = wrong_with(store_, kCheckpointRoot, PayloadCheck::kRead);
-      if (!wrong.empty()) {
+      const std::string wrong = wrong_with(judged_, kCheckpointRoot, PayloadCheck::kRead);
+      if (wrong.empty()) {
+        whole_ = named_;
+      } else {
         find(Code::kTrackerDangling,
              "the tracker names step " + printed(*named_) + ", which is not whole: " + wrong);
       }
@@ -189,9 +212,9 @@ class StoreJudge : judged::Finder {
 
   void judge_kept() {
     for (const SavePoint* save : to_be_kept()) {
-      if (!save->certain || save->damaged) continue;
+      if (!save->certain || save->damaged || save->step == whole_) continue;
       const std::string directory = CommitTarget::iteration(kCheckpointRoot, save->step).directory;
-      const std::string wrong = wrong_with(store_, directory, PayloadCheck::kSkip);
+      const std::string wrong = wrong_with(judged_, directory, PayloadCheck::kSkip);
       if (wrong.empty()) continue;
       find(judged::kLastGoodDeleted,
            "the checkpoint of step " + printed(save->step) +
@@ -233,7 +256,7 @@ class StoreJudge : judged::Finder {
       const SavePoint* save = save_of(past_.saves, one.step);
       if (!one.committed || (save != nullptr && may_be_damaged(past_.saves, *save))) continue;
       try {
-        const Checkpoint checkpoint = Checkpoint::open(store_, one.directory);
+        const Checkpoint checkpoint = judged_.open(one.directory);
         judge_payload(checkpoint, one.step);
         judge_keys(checkpoint, one.step);
       } catch (const Error&) {
@@ -269,7 +292,7 @@ class StoreJudge : judged::Finder {
   void judge_rerun() {
     try {
       if (!named_) return;
-      Checkpoint checkpoint = Checkpoint::open(store_, kCheckpointRoot);
+      Checkpoint checkpoint = judged_.open(kCheckpointRoot);
       const auto common = checkpoint.common();
       const bool known = common && common->item.value;
       const auto snapshot = known ? sim::rerun_of(*common->item.value) : std::nullopt;
@@ -285,19 +308,22 @@ class StoreJudge : judged::Finder {
     }
   }
 
+  const JudgedStore& judged_;
   Store& store_;
   const CheckpointPlan& plan_;
   const Past& past_;
   std::ptrdiff_t newest_;
   std::optional<Step> named_;  ///< step in the tracker
+  std::optional<Step> whole_;  ///< the same step, once its checkpoint was read and is whole
   std::set<const SavePoint*> passed_over_;
 };
 
 }  // namespace
 
-judged::Findings judge_store(Store& store, const CheckpointPlan& plan, const Past& past) {
+judged::Findings judge_store(const JudgedStore& where, const CheckpointPlan& plan,
+                             const Past& past) {
   judged::Findings findings;
-  StoreJudge(store, plan, past, findings).judge();
+  StoreJudge(where, plan, past, findings).judge();
   return findings;
 }
 

@@ -3,8 +3,8 @@
 
 #include "driver/language/scenario.hpp"
 #include "driver/record/history.hpp"
+#include "driver/record/parsed_metadata.hpp"
 #include "properties/finding.hpp"
-#include "reprise/store.hpp"
 
 namespace reprise::driver {
 
@@ -24,6 +24,7 @@ namespace reprise::driver {
 /// checkpoints that a load skipped as damaged. A checkpoint that an earlier life was right to
 /// remove stays removed, whatever happened to the newer ones since then. Checkpoints that were
 /// damaged on purpose are not judged.
-judged::Findings judge_store(Store& store, const CheckpointPlan& plan, const Past& past);
+judged::Findings judge_store(const JudgedStore& where, const CheckpointPlan& plan,
+                             const Past& past);
 
 }  // namespace reprise::driver

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "driver/language/scenario.hpp"
+#include "driver/record/parsed_metadata.hpp"
 #include "driver/record/phase_log.hpp"
 #include "driver/record/record.hpp"
 #include "driver/record/reference_run.hpp"
@@ -44,6 +45,8 @@ struct LaneOptions {
   /// The uninterrupted jobs with which judges compare. All copies of these options share one
   /// ReferenceRuns, so each reference run is computed only once.
   std::shared_ptr<ReferenceRuns> references = std::make_shared<ReferenceRuns>();
+  /// The metadata that judges of any scenario have read; shared in the same way.
+  std::shared_ptr<ParsedMetadata> parsed = std::make_shared<ParsedMetadata>();
   /// If set, a run on the simulated lane without a mutant adds the decisions that it asks.
   std::shared_ptr<sim::SeamSet> asked_seams = {};
   /// Receives what the ranks of each life did, when the life has ended; if null, nothing is

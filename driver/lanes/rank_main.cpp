@@ -32,10 +32,10 @@ constexpr int kTriesToExit = 8;
 
 /// Returns the keys of the checkpoint for the judges, as its ranks know them. Returns none if the
 /// checkpoint can't be read; the load reports that error.
-Inventory stored_keys(Store& store, const std::string& directory) {
+Inventory stored_keys(const RankPart& part, const std::string& directory) {
   Inventory keys;
   try {
-    const Checkpoint checkpoint = Checkpoint::open(store, directory);
+    const Checkpoint checkpoint = part.parsed.open(part.ports.store, directory);
     for (const auto& tensor : checkpoint.catalog().tensors) keys.emplace_back(name_of(tensor));
     for (const auto& object : checkpoint.catalog().objects) keys.emplace_back(name_of(object));
   } catch (const Error&) {
@@ -47,10 +47,10 @@ Inventory stored_keys(Store& store, const std::string& directory) {
 
 /// Returns the total size of all stored tensors and objects in bytes; 0 if the checkpoint can't be
 /// read.
-std::uint64_t stored_bytes(Store& store, const std::string& directory) {
+std::uint64_t stored_bytes(const RankPart& part, const std::string& directory) {
   std::uint64_t bytes = 0;
   try {
-    const Checkpoint checkpoint = Checkpoint::open(store, directory);
+    const Checkpoint checkpoint = part.parsed.open(part.ports.store, directory);
     for (const auto& tensor : checkpoint.catalog().tensors) {
       for (const auto& chunk : tensor.chunks) bytes += chunk.range.size;
     }
@@ -367,10 +367,9 @@ class RankMain {
     follow_rerun("load");
     tell_step();
     note(report, request);
-    judge_.loaded(job_,
-                  {report, request.wanted, requested,
-                   is_first() ? stored_keys(part_.ports.store, report.directory) : Inventory{},
-                   rank_ports_.meter().bytes_read(), bytes_allowed(report)});
+    judge_.loaded(job_, {report, request.wanted, requested,
+                         is_first() ? stored_keys(part_, report.directory) : Inventory{},
+                         rank_ports_.meter().bytes_read(), bytes_allowed(report)});
   }
 
   bool lies(const std::optional<Lie>& lie) const {
@@ -388,7 +387,7 @@ class RankMain {
   /// every rank except the first.
   std::uint64_t bytes_allowed(const LoadResult& report) {
     if (!scenario_.checkpoint.reads_once || !is_first()) return 0;
-    return stored_bytes(part_.ports.store, report.directory);
+    return stored_bytes(part_, report.directory);
   }
 
   LoadOptions load_options() const {
@@ -579,7 +578,7 @@ class RankMain {
     }
     note(end.result, held);
     judge_.saved(number, end.result,
-                 is_first() ? stored_keys(part_.ports.store, end.result.directory) : Inventory{});
+                 is_first() ? stored_keys(part_, end.result.directory) : Inventory{});
     keep_record();
     if (plan.fails.how == Failing::How::kNever || plan.fails.how == Failing::How::kMaybe) return;
     judge_.contradict("the save should have failed with " + name_of(plan.fails) + " but succeeded");

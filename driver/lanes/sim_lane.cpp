@@ -177,6 +177,7 @@ class SimLane final : public Lane {
                         .past = past,
                         .policies = policies_,
                         .references = *options_.references,
+                        .parsed = *options_.parsed,
                         .ports = logged.ports(),
                         .faults = faults,
                         .powers = powers,

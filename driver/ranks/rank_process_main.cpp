@@ -122,6 +122,7 @@ class ProcessRank {
     ThreadTasks tasks(1);
     NoTrace trace;
     ReferenceRuns references;
+    ParsedMetadata parsed;
     const Ports ports{store, mpi_, hardware_->device(), tasks, trace, hardware_->data()};
     if (task_.trace) record_into(ports);
     const LoggedPorts logged(task_.log, {scenario_.name, task_.life, session_.rank()},
@@ -132,6 +133,7 @@ class ProcessRank {
          .past = past_,
          .policies = policies,
          .references = references,
+         .parsed = parsed,
          .ports = logged.ports(),
          .faults = faults_,
          .powers = {.die = [this] { die(); }, .sleep = [this](std::uint64_t ns) { sleep(ns); }},

@@ -6,6 +6,7 @@
 
 #include "driver/language/scenario.hpp"
 #include "driver/record/history.hpp"
+#include "driver/record/parsed_metadata.hpp"
 #include "driver/record/phase_log.hpp"
 #include "driver/record/reference_run.hpp"
 #include "reprise/ports.hpp"
@@ -28,6 +29,7 @@ struct RankPart {
   const Past& past;  ///< effects of the earlier lives
   const sim::Policies& policies;
   ReferenceRuns& references;
+  ParsedMetadata& parsed;
   const Ports& ports;
   sim::FaultBook& faults;  ///< faults from faults_of(); ranks may share this object
   sim::FaultPowers powers;

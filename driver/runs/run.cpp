@@ -290,7 +290,7 @@ std::vector<LifeRecord> run_lives(const Scenario& scenario, Lane& lane,
   for (std::size_t i = 0; i < scenario.lives.size(); ++i) {
     const bool foreign = scenario.lives[i].command.has_value();
     lives.push_back(foreign ? run_foreign(scenario, i, lane, options, past) : lane.run(i, past));
-    end_life(scenario, i, lane.store(), policies, lives.back(), past);
+    end_life(scenario, i, {lane.store(), *options.parsed}, policies, lives.back(), past);
     if (options.asked_seams) *options.asked_seams |= sim::take_asked_seams();
     if (!may_go_on(scenario, i, lives.back())) break;
   }
@@ -298,13 +298,14 @@ std::vector<LifeRecord> run_lives(const Scenario& scenario, Lane& lane,
   return lives;
 }
 
-void end_life(const Scenario& scenario, std::size_t number, Store& store,
+void end_life(const Scenario& scenario, std::size_t number, const JudgedStore& where,
               const sim::Policies& policies, LifeRecord& life, Past& past) {
+  Store& store = where.store;
   add_life(life, past);
   for (auto& save : past.saves) save.modules = modules_of(scenario, save.life);
   const std::size_t of_processes = life.findings.size();
-  life.findings.append(judge_store(store, scenario.checkpoint, past));
-  life.findings.append(judge_contents(store, life));
+  life.findings.append(judge_store(where, scenario.checkpoint, past));
+  life.findings.append(judge_contents(where, life));
   for (std::size_t i = of_processes; i < life.findings.size(); ++i)
     life.findings[i].phase = "store";
   note_stored(store, life);

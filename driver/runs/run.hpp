@@ -32,7 +32,7 @@ std::vector<LifeRecord> run_lives(const Scenario& scenario, Lane& lane, const La
 /// Must be called after each life. Judges the store that the life left, adds the
 /// life to `past`, and does to the store what the life's plan ends with, such as
 /// damage.
-void end_life(const Scenario& scenario, std::size_t number, Store& store,
+void end_life(const Scenario& scenario, std::size_t number, const JudgedStore& where,
               const sim::Policies& policies, LifeRecord& life, Past& past);
 
 /// The result of a scenario, and facts about its run that are not part of the result.

@@ -22,7 +22,7 @@ struct Saved {
   Rig rig{saved_once()};
   LifeRecord life = rig.run(0);
 
-  Findings judged() { return judge_contents(rig.store(), life); }
+  Findings judged() { return judge_contents(rig.judged(), life); }
   Checkpoint checkpoint() {
     return Checkpoint::open(rig.store(),
                             CommitTarget::iteration(kCheckpointRoot, Step{1}).directory);

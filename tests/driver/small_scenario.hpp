@@ -57,6 +57,7 @@ class Rig {
                         .past = past_,
                         .policies = policies,
                         .references = *references_,
+                        .parsed = *parsed_,
                         .ports = seat.ports,
                         .faults = faults,
                         .powers = seat.powers,
@@ -69,7 +70,7 @@ class Rig {
   }
   /// Judges the store after a life. The next life continues from that store.
   void end(std::size_t life, LifeRecord& record, const sim::Policies& policies = {}) {
-    end_life(scenario_, life, store_, policies, record, past_);
+    end_life(scenario_, life, {store_, *parsed_}, policies, record, past_);
   }
   std::vector<LifeRecord> run_all(const sim::Policies& policies = {}) {
     std::vector<LifeRecord> lives;
@@ -83,12 +84,14 @@ class Rig {
 
   const Scenario& scenario() const { return scenario_; }
   sim::SimStore& store() { return store_; }
+  JudgedStore judged() { return {store_, *parsed_}; }
   const Past& past() const { return past_; }
 
  private:
   Scenario scenario_;
   sim::SimStore store_;
   Past past_;
+  std::shared_ptr<ParsedMetadata> parsed_ = std::make_shared<ParsedMetadata>();
   std::shared_ptr<ReferenceRuns> references_ = std::make_shared<ReferenceRuns>();
 };
 

@@ -265,7 +265,7 @@ TEST(StoreJudge, a_table_of_what_can_be_wrong_after_three_saves__tp2) {
     CheckpointPlan plan;
     Past past = rig.past();
     row.change(rig.store(), plan, past);
-    const Findings findings = judge_store(rig.store(), plan, past);
+    const Findings findings = judge_store(rig.judged(), plan, past);
     EXPECT_EQ(codes_of(findings), row.codes) << row.what;
   }
 }

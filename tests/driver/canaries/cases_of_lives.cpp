@@ -47,7 +47,7 @@ std::function<Codes()> store(void (*spoil)(Store&, CheckpointPlan&)) {
     rig.end(0, life);
     CheckpointPlan plan;
     spoil(rig.store(), plan);
-    return codes_of(judge_store(rig.store(), plan, rig.past()));
+    return codes_of(judge_store(rig.judged(), plan, rig.past()));
   };
 }
 

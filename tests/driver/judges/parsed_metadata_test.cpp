@@ -1,0 +1,50 @@
+// Tests that metadata is parsed once, and again as soon as a byte of it is another.
+
+#include "driver/record/parsed_metadata.hpp"
+
+#include <gtest/gtest.h>
+
+#include "core/save/commit_protocol.hpp"
+#include "reprise/error.hpp"
+#include "sim/faults/at_rest.hpp"
+#include "tests/driver/small_scenario.hpp"
+
+namespace reprise::driver {
+namespace {
+
+using test::Rig;
+
+std::string directory_of(std::int64_t step) {
+  return CommitTarget::iteration(kCheckpointRoot, Step{step}).directory;
+}
+
+class ParsedMetadataTest : public testing::Test {
+ protected:
+  ParsedMetadataTest() { rig_.run(0); }
+  std::shared_ptr<const Metadata> read(std::int64_t step) {
+    return parsed_.open(rig_.store(), directory_of(step)).shared_metadata();
+  }
+
+  Rig rig_{
+      test::scenario_of({{"dp2", {TrainAction{1}, SaveAction{}, TrainAction{1}, SaveAction{}}}})};
+  ParsedMetadata parsed_;
+};
+
+TEST_F(ParsedMetadataTest, each_checkpoint_is_parsed_once) {
+  const auto first = read(1);
+  EXPECT_FALSE(first->catalog.tensors.empty());
+  EXPECT_NE(read(2), first);
+  EXPECT_EQ(read(1), first);
+}
+
+TEST_F(ParsedMetadataTest, a_changed_byte_is_read_as_it_is) {
+  const auto whole = read(1);
+  const std::string file = directory_of(1) + "/.metadata";
+  sim::flip_bit(rig_.store(), file, 0);
+  EXPECT_THROW(read(1), Error);
+  sim::flip_bit(rig_.store(), file, 0);
+  EXPECT_EQ(read(1), whole);
+}
+
+}  // namespace
+}  // namespace reprise::driver
