@@ -2,6 +2,7 @@
 #include "cli/entry.hpp"
 
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <charconv>
@@ -46,12 +47,21 @@ std::optional<GlobalRank> launched_as() {
   return std::nullopt;
 }
 
+/// Threads keep files open, each its own: allows as many as the system does.
+void allow_open_files() {
+  rlimit files{};
+  if (getrlimit(RLIMIT_NOFILE, &files) != 0) return;
+  files.rlim_cur = files.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &files);
+}
+
 }  // namespace
 
 ExitCode run_process(int argc, char** argv, const Verbs& verbs) {
   std::ios::sync_with_stdio(false);
   // A write beyond the limit on the size of files is then an error, which is told and cleaned up.
   std::signal(SIGXFSZ, SIG_IGN);
+  allow_open_files();
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   const Console console{
       .out = std::cout,

@@ -56,21 +56,24 @@ std::vector<std::string> lacks_of(const Report& report) {
 
 std::vector<std::string> unshown_of_gpus(const Report& report) {
   if (report.lane != ReportLane::kGpu) return {};
-  std::set<std::string> gpus;
+  bool several = false;
   bool others = false;    // true if ranks sent data to others
   bool directly = false;  // true if some of it went by another way than sockets
   for (const auto& result : report.scenarios) {
+    if (result.verdict != Verdict::kPass) continue;
+    std::set<std::string> gpus;
     for (const auto& rank : result.ranks) {
       if (!rank.gpu) continue;
-      gpus.insert(rank.gpu->node + rank.gpu->uuid);
+      gpus.insert(rank.gpu->node + ' ' + rank.gpu->bus_id);
       for (const auto& transport : rank.gpu->transports) {
         others = true;
         directly = directly || !transport.starts_with("NET/Socket");
       }
     }
+    several = several || gpus.size() > 1;
   }
   std::vector<std::string> texts;
-  if (gpus.size() < 2) texts.emplace_back("more than one GPU");
+  if (!several) texts.emplace_back("more than one GPU in one job");
   if (!others) {
     texts.emplace_back("data from GPU to GPU through NCCL");
   } else if (!directly) {

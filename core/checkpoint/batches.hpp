@@ -65,6 +65,7 @@ void do_all(Tasks& tasks, std::size_t count, const Make& make) {
     try {
       task->wait();
     } catch (...) {
+      const std::lock_guard lock(failing);
       if (!failure) failure = std::current_exception();
     }
   }

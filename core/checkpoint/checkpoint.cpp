@@ -19,6 +19,9 @@ namespace reprise {
 namespace {
 
 constexpr std::size_t kOpenFilesMax = 64;
+/// The same of all copies of a checkpoint together, unless there are more than a quarter as many.
+constexpr std::size_t kOpenInAllMax = 256;
+constexpr std::size_t kOpenFilesMin = 4;
 constexpr std::uint64_t kSmallFileMax = std::uint64_t{64} << 20U;
 /// Limit on the size of one `.metadata`, or of all `__<rank>.metadata` together. A 10,000-rank job
 /// writes 200 MB.
@@ -183,7 +186,9 @@ const Checkpoint::OpenFile& Checkpoint::opened(FileIndex index) {
     std::rotate(found, found + 1, open_.end());
     return open_.back();
   }
-  if (open_.size() == kOpenFilesMax) open_.erase(open_.begin());
+  const auto copies = static_cast<std::size_t>(copies_.use_count());
+  const std::size_t most = std::clamp(kOpenInAllMax / copies, kOpenFilesMin, kOpenFilesMax);
+  while (open_.size() >= most) open_.erase(open_.begin());
   std::shared_ptr<ReadFile> plain;
   if (index == metadata_->made_file) {
     plain = std::make_shared<MadeFile>(metadata_->made);
@@ -383,6 +388,14 @@ bool Checkpoint::metadata_is_in_place() const {
   } catch (const Error& error) {
     if (error.code() == Code::kNotFound) return false;  // the metadata is being replaced right now
     throw;
+  }
+}
+
+void Checkpoint::note_files_of(const Checkpoint& copy) {
+  replaced_ = replaced_ || copy.replaced_;
+  for (const auto& [path, entry] : copy.read_) {
+    const auto [known, is_new] = read_.try_emplace(path, entry);
+    if (!is_new && is_another_file(known->second, entry)) replaced_ = true;
   }
 }
 

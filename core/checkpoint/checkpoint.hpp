@@ -72,8 +72,8 @@ class Checkpoint {
   /// Returns the path of a file within the checkpoint, for the store and for messages.
   std::string path_of(FileIndex file) const;
   std::string display(FileIndex file) const;
-  /// Opens the file on first use; only a bounded number of files stays open. Throws NOT_FOUND with
-  /// the file's name.
+  /// Opens the file on first use; this and its copies keep only a bounded number of files open.
+  /// Throws NOT_FOUND with the file's name.
   ReadFile& file(FileIndex file) { return *shared_file(file); }
   /// The same file, which stays open for as long as it is shared.
   std::shared_ptr<ReadFile> shared_file(FileIndex file) { return opened(file).file; }
@@ -142,6 +142,8 @@ class Checkpoint {
   void require_in_place() const;
   void require_metadata_in_place() const;
   void require_files_in_place() const;
+  /// Remembers which files a copy of this checkpoint has read, for later calls of the others.
+  void note_files_of(const Checkpoint& copy);
   /// Throws the first error that was found when the checkpoint was opened, if there is one.
   void require_sound() const;
 
@@ -170,6 +172,8 @@ class Checkpoint {
   std::map<std::string, Entry> read_;   ///< files opened so far, by path
   bool replaced_ = false;               ///< true if reopening a path gave a different file
   const BytesAtHand* at_hand_ = nullptr;
+  /// Shared by all copies of this checkpoint, which together keep a bounded number of files open.
+  std::shared_ptr<const char> copies_ = std::make_shared<const char>();
 };
 
 /// Runs `work`, which reads a checkpoint, and then `require_in_place`, which throws STALE_METADATA

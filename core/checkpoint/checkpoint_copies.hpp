@@ -23,10 +23,11 @@ class CheckpointCopies {
     if (!copy) copy = std::make_unique<Checkpoint>(opened_);
     return *copy;
   }
-  /// Throws what Checkpoint::require_files_in_place() throws, for what any thread has read.
-  void require_files_in_place() const {
-    for (const auto& copy : copies_) {
-      if (copy) copy->require_files_in_place();
+  /// Removes the copies once `opened`, of which they are, knows which files they have read.
+  void end_in(Checkpoint& opened) {
+    for (auto& copy : copies_) {
+      if (copy) opened.note_files_of(*copy);
+      copy.reset();
     }
   }
 

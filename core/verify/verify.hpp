@@ -54,7 +54,9 @@ struct HealthRequest {
 };
 
 struct VerifyPorts {
-  Tasks& tasks;  ///< each thread needs about 2 MiB, or 8 MiB for numbers that are read again
+  /// Each thread needs about 2 MiB, or 8 MiB for numbers that are read again, and four times as
+  /// much for an object of up to 4 MiB; of larger ones one is in memory at a time.
+  Tasks& tasks;
   Progress& progress;
 };
 
@@ -66,7 +68,8 @@ VerifyReport verify(Store& store, const std::string& path, PayloadCheck payload,
 /// The same on the caller's thread.
 VerifyReport verify(Store& store, const std::string& path, PayloadCheck payload, Progress& progress,
                     const HealthRequest* health = nullptr);
-/// The same for a checkpoint that is open. Throws STALE_METADATA if it is replaced meanwhile.
+/// The same for a checkpoint that is open. Throws STALE_METADATA if it is replaced meanwhile. A
+/// record of torch.save that was compared before with this metadata is not compared again.
 VerifyReport verify(Checkpoint& checkpoint, PayloadCheck payload, const VerifyPorts& ports,
                     const HealthRequest* health = nullptr);
 

@@ -188,7 +188,8 @@ void HealthMeter::measure_rest(Checkpoint& checkpoint, Device& device, Tasks& ta
       }
     };
   });
-  copies.require_files_in_place();
+  copies.end_in(checkpoint);
+  checkpoint.require_files_in_place();
 }
 
 HealthReport HealthMeter::report(Checkpoint& checkpoint, Device& device, Tasks& tasks,

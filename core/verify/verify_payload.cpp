@@ -30,6 +30,9 @@ constexpr std::size_t kErrorsMax = 10'000;
 /// Number of bytes read at a time of elements without checksum.
 constexpr std::size_t kElementsStep = std::size_t{1} << 20U;
 
+/// Objects of more bytes than this are read one at a time.
+constexpr std::uint64_t kLargeObject = std::uint64_t{4} << 20U;
+
 /// What one run of visits found.
 struct RunFindings {
   ChecksumTally tally;
@@ -56,7 +59,9 @@ std::map<FileIndex, std::set<std::uint64_t>> records_of(const Catalog& catalog) 
 /// Reads runs of visits for one thread.
 class RunReader {
  public:
-  RunReader(Checkpoint& checkpoint, bool measures) : checkpoint_(checkpoint), measures_(measures) {}
+  /// Large objects are read while this thread holds `large`, so that one is in memory at a time.
+  RunReader(Checkpoint& checkpoint, bool measures, std::mutex& large)
+      : checkpoint_(checkpoint), measures_(measures), large_(large) {}
 
   /// `at_visit` is called when an item is done with.
   template <class AtVisit>
@@ -135,6 +140,8 @@ class RunReader {
   }
 
   void look_at_object(const StoredObject& object, RunFindings& found) {
+    std::unique_lock alone(large_, std::defer_lock);
+    if (object.range.size > kLargeObject) alone.lock();
     const auto slice = checkpoint_.slice(object.key, object.file, object.range);
     const BytesItem item = read_bytes_item(*slice);
     if (item.value) return;
@@ -148,6 +155,7 @@ class RunReader {
 
   Checkpoint& checkpoint_;
   bool measures_;
+  std::mutex& large_;
   Bytes elements_;
 };
 
@@ -265,23 +273,26 @@ void verify_payload(Checkpoint& checkpoint, std::span<const StoredFile> files,
   std::size_t next = 0;  // the first run that was not put to the others
   std::uint64_t done = 0;
   std::mutex at_a_time;
+  std::mutex large;
   CheckpointCopies copies(checkpoint, ports.tasks);
   do_all(ports.tasks, payload.runs.size(), [&](std::size_t thread) {
-    return [&, reader = RunReader(copies.of(thread), meter != nullptr)](std::size_t i) mutable {
-      auto run = reader.read(payload.runs[i], [&](const Visit& visit) {
-        const std::lock_guard lock(at_a_time);
-        done += visit.range.size;
-        ports.progress.advance(checkpoint.catalog().files[visit.file], done, payload.bytes);
-      });
-      const std::lock_guard lock(at_a_time);
-      found[i] = std::move(run);
-      for (; next < found.size() && found[next]; ++next) {
-        all.add(payload.runs[next], *found[next]);
-        found[next].reset();
-      }
-    };
+    return
+        [&, reader = RunReader(copies.of(thread), meter != nullptr, large)](std::size_t i) mutable {
+          auto run = reader.read(payload.runs[i], [&](const Visit& visit) {
+            const std::lock_guard lock(at_a_time);
+            done += visit.range.size;
+            ports.progress.advance(checkpoint.catalog().files[visit.file], done, payload.bytes);
+          });
+          const std::lock_guard lock(at_a_time);
+          found[i] = std::move(run);
+          for (; next < found.size() && found[next]; ++next) {
+            all.add(payload.runs[next], *found[next]);
+            found[next].reset();
+          }
+        };
   });
-  copies.require_files_in_place();
+  copies.end_in(checkpoint);
+  checkpoint.require_files_in_place();
   all.look_at_small_records();
   all.finish(payload.left_out);
 }

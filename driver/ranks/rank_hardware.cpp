@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <iostream>
 #include <sstream>
 #include <utility>
 
@@ -47,6 +48,16 @@ class NcclLog {
     ::setenv("NCCL_DEBUG_SUBSYS", "INIT", 1);
     ::setenv("NCCL_DEBUG_FILE", file_.c_str(), 1);
   }
+  /// Shows the warnings, which NCCL would otherwise have printed.
+  ~NcclLog() {
+    std::ifstream log(file_);
+    for (std::string line; std::getline(log, line);) {
+      if (line.find(" NCCL WARN ") != std::string::npos) std::cerr << line << '\n';
+    }
+  }
+  NcclLog(const NcclLog&) = delete;
+  NcclLog& operator=(const NcclLog&) = delete;
+
   std::vector<std::string> transports() const {
     std::ifstream log(file_);
     std::stringstream text;

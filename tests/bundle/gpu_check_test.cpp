@@ -85,8 +85,8 @@ TEST(GpuCheck, uses_all_gpus_at_once_and_adds_up_their_rates) {
   EXPECT_THAT(
       bundle.summary(),
       AllOf(ContainsRegex("ok +test_nccl, all GPUs"), ContainsRegex("ok +scenarios on all GPUs"),
-            ContainsRegex("ok +snapshots at once"),
-            HasSubstr("8 ranks, 112.0 GB/s together"),  // 10.5 and so on up to 17.5
+            ContainsRegex("ok +snapshots on all GPUs"),
+            HasSubstr("8 ranks, 112.0 GB/s in all"),  // 10.5 and so on up to 17.5
             HasSubstr("read once: 8192 MiB"), Not(HasSubstr("not run"))));
   EXPECT_THAT(bundle.asked(), HasSubstr("--tag gpu-shared --lane gpu --quiet --rows 1 --jobs 1 "
                                         "--ranks-per-gpu 1 --report"));

@@ -82,16 +82,19 @@ TEST(Lacks, several_gpus_are_claimed_if_ranks_had_them) {
   EXPECT_THAT(unshown_of_gpus(report), IsEmpty());
   report.lane = ReportLane::kGpu;
   EXPECT_THAT(unshown_of_gpus(report),
-              ElementsAre("more than one GPU", "data from GPU to GPU through NCCL"));
+              ElementsAre("more than one GPU in one job", "data from GPU to GPU through NCCL"));
   auto& ranks = report.scenarios[0].ranks;
   ASSERT_GE(ranks.size(), 2U);
   ranks[0].gpu = RankGpu{"node0", "NVIDIA H100", "00ff", "0000:01:00", {"NET/Socket/0"}};
   ranks[1].gpu = ranks[0].gpu;
   EXPECT_THAT(unshown_of_gpus(report),
-              ElementsAre("more than one GPU", "data from GPU to GPU by another way than sockets"));
-  ranks[1].gpu->uuid = "00fe";
+              ElementsAre("more than one GPU in one job",
+                          "data from GPU to GPU by another way than sockets"));
+  ranks[1].gpu->bus_id = "0000:02:00";
   ranks[1].gpu->transports = {"P2P/CUMEM"};
   EXPECT_THAT(unshown_of_gpus(report), IsEmpty());
+  report.scenarios[0].verdict = Verdict::kFail;
+  EXPECT_EQ(unshown_of_gpus(report).size(), 2U);
 }
 
 }  // namespace

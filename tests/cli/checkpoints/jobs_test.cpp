@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <filesystem>
 #include <fstream>
@@ -20,6 +21,7 @@ namespace reprise::test::jobs_test {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::HasSubstr;
 using Words = std::vector<std::string>;
 
 const std::string kA = "torch_2.15.0/same_content_a";
@@ -133,9 +135,38 @@ TEST(Jobs, what_is_damaged_is_refused_alike_by_all_that_write) {
     all.insert(all.end(), {damaged.path(), directory.path() + "/out"});
     const auto one = with_jobs(all, "1");
     EXPECT_EQ(one.exit_code, 2) << one.all();
+    EXPECT_THAT(one.all(), HasSubstr("CHECKSUM"));
     for (const char* jobs : {"2", "7"}) EXPECT_EQ(with_jobs(all, jobs).all(), one.all()) << jobs;
     EXPECT_TRUE(fs::is_empty(directory.path())) << words.front();
   }
+}
+
+/// Sets how many files this process, and the programs that it starts, may have open without asking.
+class FewOpenFiles {
+ public:
+  explicit FewOpenFiles(rlim_t files) {
+    getrlimit(RLIMIT_NOFILE, &before_);
+    rlimit few = before_;
+    few.rlim_cur = files;
+    setrlimit(RLIMIT_NOFILE, &few);
+  }
+  ~FewOpenFiles() { setrlimit(RLIMIT_NOFILE, &before_); }
+  FewOpenFiles(const FewOpenFiles&) = delete;
+  FewOpenFiles& operator=(const FewOpenFiles&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+TEST(Jobs, threads_may_have_more_files_open_than_a_shell_allows) {
+  const contracts::TemporaryDirectory directory;
+  const std::string many = directory.path() + "/many";
+  const auto made = run_program(
+      {"reshard", "--ranks", "40", "--writers", "40", data("mcore_0.16.1_gpt_tp2_pp2"), many});
+  ASSERT_EQ(made.exit_code, 0) << made.all();
+  const FewOpenFiles few(30);
+  const auto verified = with_jobs({"verify", many}, "7");
+  EXPECT_EQ(verified.exit_code, 0) << verified.all();
 }
 
 TEST(Jobs, what_is_no_number_of_threads_is_a_usage_error) {
