@@ -357,10 +357,16 @@ std::shared_ptr<ImageWriter::Batch> ImageWriter::new_batch(ContentSource& source
 
 void ImageWriter::hand_over(const std::shared_ptr<Batch>& batch, ContentSource& source) {
   BatchWork work = {.drain = source.start(), .bytes = batch->size};
-  if (file_->has_sums()) work.sum = [file = file_, held = batch] { file->sum(*held); };
+  // A finished task must not keep the batch alive.
+  if (file_->has_sums()) {
+    work.sum = [file = file_, held = batch]() mutable {
+      file->sum(*held);
+      held.reset();
+    };
+  }
   work.write = [file = file_, held = batch]() mutable {
     file->write(*held);
-    held.reset();  // a finished task must not keep the batch alive
+    held.reset();
   };
   BatchOrder order = seams_.order(std::move(work));
   if (early_) {
@@ -433,6 +439,7 @@ bool ImageWriter::done() { return staged_ && last_->done(); }
 WrittenFile ImageWriter::finish() {
   CHECK(staged_);
   last_->wait();
+  summed_.reset();  // after a failure it still has its batch
   in_flight_.clear();
   spare_.clear();  // no more batches are filled
   if (file_->failed) std::rethrow_exception(file_->failure);

@@ -2,8 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "core/adapters/posix/thread_tasks.hpp"
 #include "core/base/random.hpp"
@@ -351,6 +355,65 @@ TEST(ImageWriter, a_copy_that_fails_after_it_returned_fails_the_file) {
     const auto error = error_of([&] { writer.finish(); });
     ASSERT_TRUE(error) << caller_waits;
     EXPECT_EQ(error->message(), "the device is gone");
+  }
+}
+
+/// Tasks that keep their work, and what it refers to, for as long as they live.
+class KeptTasks final : public Tasks {
+ public:
+  std::unique_ptr<Task> start(std::function<void()> work) override {
+    auto task = std::make_unique<Kept>();
+    task->work = std::move(work);
+    task->work();
+    return task;  // says that it is not done, so that no batch is used again
+  }
+
+ private:
+  struct Kept final : Task {
+    std::function<void()> work;
+    bool done() override { return false; }
+    void wait() override {}
+  };
+};
+
+/// A source that knows whether its staging memory is still in use.
+class LentElements final : public ContentSource {
+ public:
+  explicit LentElements(const std::vector<ImageItem>& items) : inner_(items) {}
+
+  void fill(std::size_t item, std::int64_t begin, std::int64_t end, MutableByteSpan out) override {
+    inner_.fill(item, begin, end, out);
+  }
+  void drain() override { inner_.drain(); }
+  StagingMemory staging(std::size_t bytes) override {
+    StagingMemory memory(new std::byte[bytes]);
+    lent_.emplace_back(memory);
+    return memory;
+  }
+  bool all_given_back() const {
+    return std::all_of(lent_.begin(), lent_.end(), [](const auto& lent) { return lent.expired(); });
+  }
+
+ private:
+  Elements inner_;
+  std::vector<std::weak_ptr<std::byte[]>> lent_;
+};
+
+TEST(ImageWriter, gives_all_staging_back_when_the_file_is_finished) {
+  const auto items = awkward_items();
+  for (const bool fails : {false, true}) {
+    test::MemoryStore store;
+    if (fails) store.failing_call = 0;
+    KeptTasks tasks;
+    LentElements source(items);
+    ImageWriter writer(store, tasks, "f", items,
+                       {.staging_bytes_max = 1 << 20,
+                        .batch_bytes = 4096,
+                        .checksums = Checksums::kCrc32AndSha256,
+                        .read_back = fails ? ReadBack::kBeforeOlderGoes : ReadBack::kAlways});
+    writer.stage(source);
+    EXPECT_EQ(error_of([&] { writer.finish(); }).has_value(), fails);
+    EXPECT_TRUE(source.all_given_back()) << fails;
   }
 }
 
