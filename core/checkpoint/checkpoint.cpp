@@ -54,8 +54,8 @@ class HalfReadFile final : public ReadFile {
   void read_at(std::uint64_t offset, MutableByteSpan out) override {
     if (!at_hand_.read(index_, offset, out)) inner_->read_at(offset, out);
   }
-  /// Checking the first part is enough: all parts belong to one stored item, which is in memory
-  /// either completely or not at all.
+  /// Checking the first part is enough to choose the way. If it is in memory, each further part is
+  /// looked for there too; if it is not, the file has the bytes of all parts.
   void read_parts(std::uint64_t offset, std::span<const MutableByteSpan> parts) override {
     if (parts.empty() || !at_hand_.read(index_, offset, parts.front())) {
       return inner_->read_parts(offset, parts);

@@ -21,9 +21,6 @@ constexpr int kMissesMax = 8;
 /// when their checksum is computed. An item with at most this many element bytes may be read in one
 /// go; its head and tail are then checked afterwards.
 constexpr std::size_t kReadStep = std::size_t{256} << 10U;
-/// Limit on the number of adjacent items that are read together, and so on the memory for their
-/// heads and tails.
-constexpr std::size_t kJoinedMax = 32;
 
 /// If there is only one target and it receives the whole chunk in row-major order, returns the
 /// target's memory; otherwise null.
@@ -120,8 +117,9 @@ struct ChunkReader::Run {
   std::size_t count = 0;
 
   std::span<Framed> items() { return {all.data(), count}; }
-  Framed& add() {
-    if (all.empty()) all.reserve(kJoinedMax);  // so that the items stay where they are
+  /// `most` is the largest number of items, always the same.
+  Framed& add(std::size_t most) {
+    if (all.empty()) all.reserve(most);  // so that the items stay where they are
     if (count == all.size()) all.emplace_back();
     return all[count++];
   }
@@ -180,14 +178,13 @@ void ChunkReader::read(const StoredTensor& tensor, const StoredChunk& chunk,
                        std::span<const RegionTarget> targets) {
   if (!others_.empty()) catch_up();
   if (auto frame = frame_of(tensor, chunk)) {
-    auto file =
-        in_place(checkpoint_, tensor, chunk, [&] { return checkpoint_.shared_file(chunk.file); });
+    auto file = file_of(tensor, chunk);
     if (chunk.range.fits(file->size())) {
       const bool joins = chunk.range.size <= joined_ && at_once(*frame, chunk, targets) &&
                          on_device(*frame, chunk) == nullptr;
       if (pending_ && !(joins && pending_->can_be_followed_by(chunk, joined_))) read_pending();
       if (!pending_) pending_ = unused_run();
-      Framed& item = pending_->add();
+      Framed& item = pending_->add(joined_ != 0 ? kJoinedMax : 1);
       item.checkpoint = &checkpoint_;
       item.tensor = &tensor;
       item.chunk = &chunk;
@@ -217,6 +214,17 @@ void ChunkReader::catch_up() {
   ring_.catch_up();
 }
 
+std::shared_ptr<ReadFile> ChunkReader::file_of(const StoredTensor& tensor,
+                                               const StoredChunk& chunk) {
+  try {
+    return in_place(checkpoint_, tensor, chunk,
+                    [&] { return checkpoint_.shared_file(chunk.file); });
+  } catch (const Error&) {
+    catch_up();  // errors of earlier items come first
+    throw;
+  }
+}
+
 ChunkReader::ItemRun ChunkReader::unused_run() {
   const auto unused = std::find_if(runs_.begin(), runs_.end(),
                                    [](const auto& run) { return run.use_count() == 1; });
@@ -244,7 +252,10 @@ std::shared_ptr<const TensorFrame> ChunkReader::frame_of(const StoredTensor& ten
         std::make_shared<const TensorFrame>(tensor.dtype, chunk.box.extent, tensor.folded));
     found = frames_.begin();
   }
-  if ((*found)->length() == chunk.range.size) return *found;
+  const TensorFrame& usual = **found;
+  if (usual.length() == chunk.range.size && usual.length() - usual.data_bytes() <= kAroundMax) {
+    return *found;
+  }
   ++misses_;
   return nullptr;
 }
@@ -283,11 +294,12 @@ void ChunkReader::read_pending() {
 
 void ChunkReader::read_run(const ItemRun& run) {
   const FramedItem first(run, run->all.data());
-  if (const std::byte* const there = on_device(*first->frame, *first->chunk)) {
-    return read_on_device(first, there);
-  }
-  if (!at_once(*first->frame, *first->chunk, first->targets)) return read_in_parts(first);
-  read_at_once(run);
+  const std::byte* const there = on_device(*first->frame, *first->chunk);
+  const bool whole = at_once(*first->frame, *first->chunk, first->targets);
+  if (there == nullptr && whole) return read_at_once(run);
+  CHECK(run->count == 1, run->count);  // the others would not be read
+  if (there != nullptr) return read_on_device(first, there);
+  read_in_parts(first);
 }
 
 /// Reads all elements of the items by one piece of work.
@@ -304,13 +316,15 @@ void ChunkReader::read_at_once(const ItemRun& run) {
   const std::size_t step = on_host && (checked || run->count == 1) ? kReadStep : bytes;
   ring_.read(
       on_host ? 0 : bytes,
-      [run, checked, step](MutableByteSpan block) {
-        for (Framed& item : run->items()) {
+      [held = run, checked, step](MutableByteSpan block) mutable {
+        // A finished task must not keep the items from being used again.
+        const ItemRun own = std::move(held);
+        for (Framed& item : own->items()) {
           if (block.empty()) break;
           item.elements = block.first(item.bytes_read);
           block = block.subspan(item.bytes_read);
         }
-        run->here([&] { run->read(checked, step); });
+        own->here([&] { own->read(checked, step); });
       },
       [this, run](MutableByteSpan /*block*/) { use(run); });
 }
@@ -325,6 +339,10 @@ void ChunkReader::use(const ItemRun& run) {
       }
       if (checksums_ != nullptr) count(item);
     });
+  }
+  for (Framed& item : run->items()) {  // so that they don't keep files open
+    item.file.reset();
+    item.frame.reset();
   }
   run->here([&] { ring_.scatter(copies_); });
 }

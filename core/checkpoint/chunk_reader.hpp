@@ -2,6 +2,7 @@
 // Reads parts of stored chunks: checks an item's header against the metadata, copies the requested
 // regions to their targets, and verifies the item's checksums on request.
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -26,6 +27,15 @@ struct ReaderResources {
 
 class ChunkReader {
  public:
+  /// Limit on the number of adjacent items that are read together.
+  static constexpr std::size_t kJoinedMax = 32;
+  /// An item with more bytes than this around its elements is always parsed.
+  static constexpr std::uint64_t kAroundMax = 4096;
+  /// Heads and tails are kept of the items that are read at once: of at most kJoinedMax together,
+  /// or of one if none are joined. This is done at most so many times more often than the ring has
+  /// reads on their way: for the next items, and for those that are just being used.
+  static constexpr std::size_t kRunsMore = 2;
+
   /// If `checksums` is given, counts all records of the items that are read. Items that are
   /// adjacent in a file are read together, as long as they have at most `joined` bytes; 0 for each
   /// by itself. The arguments must outlive the reader.
@@ -37,7 +47,8 @@ class ChunkReader {
   /// ring has drained. Throws the same errors as Checkpoint::tensor_item and read_regions. Counts a
   /// wrong checksum in the tally, and also throws it as an Error unless the file's checksums may be
   /// switched off. Errors may come out of a later call, since the item may be read with the next
-  /// ones. `tensor` and `chunk` must outlive the reader.
+  /// ones; among items that are read together, errors of reading come before wrong checksums.
+  /// `tensor` and `chunk` must outlive the reader.
   ///
   /// Elements that are in the memory of the device (Checkpoint::on_device) are copied there, unless
   /// checksums are wanted.
@@ -59,6 +70,7 @@ class ChunkReader {
   using ItemRun = std::shared_ptr<Run>;
 
   std::shared_ptr<const TensorFrame> frame_of(const StoredTensor& tensor, const StoredChunk& chunk);
+  std::shared_ptr<ReadFile> file_of(const StoredTensor& tensor, const StoredChunk& chunk);
   ItemRun unused_run();
   bool at_once(const TensorFrame& frame, const StoredChunk& chunk,
                std::span<const RegionTarget> targets) const;

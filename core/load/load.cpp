@@ -278,7 +278,10 @@ class Loading {
     report.bytes_needed = own.bytes_needed;
     const StagingNeed need =
         staging_need(own, checkpoint.catalog(), device(), ports_.tasks, options_.staging_bytes);
-    share.staging = {.bytes = seams_.staging(need), .room = one_read(need), .joined = need.joined};
+    share.staging = {.bytes = seams_.staging(need),
+                     .room = one_read(need),
+                     .joined = need.joined,
+                     .readers = need.readers};
     report.peak_staging = share.staging.bytes;
     report.bound_staging = reading_bound(own, checkpoint.catalog(), need);
     report.bound_empty = empty_reading_bound(own, checkpoint.catalog());

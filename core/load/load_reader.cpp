@@ -40,6 +40,42 @@ Readers readers_of(const Device& device, Tasks& tasks) {
   if (threads == 1) return {};
   return {.tasks = &tasks, .most = kReadsPerThread * threads};
 }
+Readers readers_of(const Device& device, Tasks& tasks, std::size_t most) {
+  Readers readers = readers_of(device, tasks);
+  readers.most = std::min(readers.most, most);
+  return readers;
+}
+
+/// Limits for a rank that needs only single elements. With the heads and tails of the items and
+/// what parsing takes, its reads stay within kEmptyRankBytes.
+constexpr std::size_t kSingleReaders = 2;
+constexpr std::uint64_t kSingleStaging = 2048;
+
+const StoredChunk& chunk_of(const Catalog& catalog, const ChunkRead& read) {
+  return catalog.tensors[read.tensor].chunks[read.chunk];
+}
+
+bool only_single_elements(const LoadPlan& plan, const Catalog& catalog) {
+  return std::all_of(plan.reads.begin(), plan.reads.end(), [&](const ChunkRead& read) {
+    return chunk_of(catalog, read).box.elements() <= 1;
+  });
+}
+
+/// Returns a limit on the memory for heads and tails of items.
+std::uint64_t around_items(const LoadPlan& plan, const Catalog& catalog, const StagingNeed& need) {
+  std::uint64_t largest = 0;
+  for (const auto& read : plan.reads) {
+    const StoredChunk& chunk = chunk_of(catalog, read);
+    const std::uint64_t elements = static_cast<std::uint64_t>(chunk.box.elements()) *
+                                   size_of(catalog.tensors[read.tensor].dtype);
+    if (chunk.range.size < elements) continue;
+    const std::uint64_t around = chunk.range.size - elements;
+    if (around <= ChunkReader::kAroundMax) largest = std::max(largest, around);
+  }
+  const std::uint64_t together = need.joined != 0 ? ChunkReader::kJoinedMax : 1;
+  const std::uint64_t items = (need.readers + ChunkReader::kRunsMore) * together;
+  return largest * std::min<std::uint64_t>(items, plan.reads.size());
+}
 
 std::uint64_t largest_object(const LoadPlan& plan, const Catalog& catalog) {
   std::uint64_t largest = 0;
@@ -63,17 +99,24 @@ bool resembles_archive(const Bytes& bytes) {
 
 StagingNeed staging_need(const LoadPlan& plan, const Catalog& catalog, const Device& device,
                          Tasks& tasks, std::uint64_t most) {
-  StagingNeed need{.most = most, .reads = readers_of(device, tasks).most};
+  const bool single = only_single_elements(plan, catalog);
+  StagingNeed need{.most = most, .readers = readers_of(device, tasks).most};
+  if (single) {
+    need.most = std::min(need.most, kSingleStaging);
+    need.readers = std::min<std::uint64_t>(need.readers, kSingleReaders);
+  }
+  need.reads = need.readers;
   if (!device.host_memory()) {
     need.reads *= 2;  // half are read while others are copied
   } else {            // a copy is done before the next read
-    need.most = std::min(most, need.reads * kHostStagingMax);
+    need.most = std::min(need.most, need.reads * kHostStagingMax);
   }
   for (const auto& read : plan.reads) {
-    const auto bytes = catalog.tensors[read.tensor].chunks[read.chunk].range.size;
+    const auto bytes = chunk_of(catalog, read).range.size;
     need.largest = std::max(need.largest, bytes);
     need.all += bytes;
   }
+  if (single) return need;
   need.joined = std::clamp(need.all / kJoinedShare, std::min(kJoinedMin, need.all / 2), kJoinedMax);
   if (!device.host_memory()) {
     // What is read together has to fit into one part of staging.
@@ -84,7 +127,8 @@ StagingNeed staging_need(const LoadPlan& plan, const Catalog& catalog, const Dev
 }
 
 std::uint64_t reading_bound(const LoadPlan& plan, const Catalog& catalog, const StagingNeed& need) {
-  return read_ring(need) + std::max(largest_object(plan, catalog), kParsedAtOnce);
+  return read_ring(need) + around_items(plan, catalog, need) +
+         std::max(largest_object(plan, catalog), kParsedAtOnce);
 }
 
 std::uint64_t empty_reading_bound(const LoadPlan& plan, const Catalog& catalog) {
@@ -98,7 +142,8 @@ ShareReader::ShareReader(Checkpoint& checkpoint, Device& device, Tasks& tasks, S
       into_(into),
       staging_(device.staging(staging.bytes)),
       ring_(std::make_unique<StagingRing>(MutableByteSpan(staging_.get(), staging.bytes),
-                                          staging.room, device, readers_of(device, tasks))),
+                                          staging.room, device,
+                                          readers_of(device, tasks, staging.readers))),
       checksums_(checksums),
       chunks_(std::make_unique<ChunkReader>(checkpoint, *ring_, checksums, staging.joined)) {}
 

@@ -14,6 +14,7 @@ struct StagingNeed {
   /// Number of reads whose bytes may be in staging at once: on a device, half are
   /// read while others are copied.
   std::uint64_t reads = 8;
+  std::uint64_t readers = 1;  ///< number of reads that may be on their way at once
 };
 
 /// One read may use at least this many bytes, if the caller's limit allows.

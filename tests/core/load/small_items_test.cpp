@@ -89,18 +89,18 @@ class FarDevice final : public PassingDevice {
   int scatters = 0;
 };
 
-/// Many tensors of 1 KiB each, all of whose elements differ.
+/// Many tensors of 1 KiB each, or of `each` elements, all of whose elements differ.
 struct ManyTensors {
   static constexpr std::int64_t kEach = 128;
 
-  explicit ManyTensors(std::size_t count) : elements(count * kEach) {
+  explicit ManyTensors(std::size_t count, std::int64_t each = kEach) : elements(count * each) {
     for (std::size_t t = 0; t < count; ++t) {
       TensorLeaf leaf;
       leaf.key = "w" + std::to_string(10'000 + t);
       leaf.dtype = DType::kInt64;
-      leaf.shape = {kEach};
-      leaf.pieces = {contiguous_piece(Box::whole({kEach}))};
-      leaf.data = reinterpret_cast<std::byte*>(elements.data() + t * kEach);
+      leaf.shape = {each};
+      leaf.pieces = {contiguous_piece(Box::whole({each}))};
+      leaf.data = reinterpret_cast<std::byte*>(elements.data() + t * each);
       state.tensors.push_back(std::move(leaf));
     }
     state.common = Dict{{"content", std::int64_t{1}}};
@@ -170,6 +170,112 @@ TEST(SmallItems, read_together_tell_which_of_them_failed) {
     ASSERT_TRUE(failed);
     EXPECT_EQ(failed->code(), Code::kIo);
     EXPECT_EQ(failed->place().key, "w" + std::to_string(10'000 + broken));
+  }
+}
+
+TEST(SmallItems, of_one_element_take_no_more_than_a_rank_without_tensors_may) {
+  const TemporaryDirectory directory;
+  ManyTensors saved(200, 1);
+  save_many(saved, directory.path());
+  for (const int threads : {1, 16}) {
+    for (const bool far : {false, true}) {
+      run_ranks(1, directory.path(), [&](const Ports& near) {
+        ThreadTasks tasks(threads);
+        FarDevice device(near.device);
+        const Ports ports{near.store, near.fabric, far ? device : near.device, tasks, near.trace};
+        ManyTensors loaded(200, 1);
+        const auto group = ports.fabric.communicator(Group::world(1));
+        const auto report = load(ports, *group, loaded.state, {.directory = "run"});
+        EXPECT_EQ(loaded.elements, saved.elements);
+        EXPECT_LE(report.peak_staging, report.bound_staging);
+        EXPECT_LE(report.bound_staging, report.bound_empty) << threads << far;
+      });
+    }
+  }
+}
+
+TEST(SmallItems, have_their_heads_and_tails_in_the_declared_bound) {
+  const TemporaryDirectory directory;
+  ManyTensors saved(2000);
+  save_many(saved, directory.path());
+  const std::uint64_t size = fs::file_size(directory.path() + "/" + kFirst + "/__0_0.distcp");
+  const std::uint64_t around = size / 2000 - ManyTensors::kEach * sizeof(std::int64_t);
+  for (const bool far : {false, true}) {
+    run_ranks(1, directory.path(), [&](const Ports& near) {
+      ThreadTasks tasks(4);
+      FarDevice device(near.device);
+      const Ports ports{near.store, near.fabric, far ? device : near.device, tasks, near.trace};
+      ManyTensors loaded(2000);
+      const auto group = ports.fabric.communicator(Group::world(1));
+      const auto report = load(ports, *group, loaded.state, {.directory = "run"});
+      const std::uint64_t readers = far ? 4 : 8;
+      EXPECT_GE(report.bound_staging, report.peak_staging + (readers + 1) * 32 * around);
+    });
+  }
+}
+
+/// Changes a byte of the item of tensor `t`, `at` bytes behind its begin.
+void change(const std::string& directory, std::size_t t, std::uint64_t at) {
+  PosixStore store(directory);
+  Checkpoint checkpoint = Checkpoint::open(store, "run");
+  const StoredTensor& tensor = *checkpoint.catalog().tensor("w" + std::to_string(10'000 + t));
+  const StoredChunk& chunk = tensor.chunks.front();
+  const std::string path = checkpoint.path_of(chunk.file);
+  Bytes content = read_all(store, path, std::uint64_t{1} << 24U);
+  content[chunk.range.offset + at] ^= std::byte{1};
+  write_durably(store, path, content);
+}
+
+TEST(SmallItems, read_together_may_have_one_that_is_framed_in_another_way) {
+  constexpr std::uint64_t kTime = 10;  // of the first record; nothing depends on it
+  const TemporaryDirectory directory;
+  ManyTensors saved(200);
+  save_many(saved, directory.path());
+  for (const std::size_t t : {7U, 8U, 100U}) change(directory.path(), t, kTime);
+  for (const int threads : {1, 2}) {
+    for (const bool far : {false, true}) {
+      for (const auto checksums : {LoadChecksums::kIgnored, LoadChecksums::kVerified}) {
+        run_ranks(1, directory.path(), [&](const Ports& near) {
+          ThreadTasks tasks(threads);
+          FarDevice device(near.device);
+          const Ports ports{near.store, near.fabric, far ? device : near.device, tasks, near.trace};
+          ManyTensors loaded(200);
+          const auto group = ports.fabric.communicator(Group::world(1));
+          const auto report =
+              load(ports, *group, loaded.state, {.directory = "run", .checksums = checksums});
+          EXPECT_EQ(loaded.elements, saved.elements);
+          EXPECT_EQ(report.bytes_read, report.bytes_needed);
+        });
+      }
+    }
+  }
+}
+
+TEST(SmallItems, read_together_tell_which_of_them_has_a_wrong_checksum) {
+  const TemporaryDirectory directory;
+  ManyTensors saved(200);
+  save_many(saved, directory.path());
+  const std::uint64_t size = fs::file_size(directory.path() + "/" + kFirst + "/__0_0.distcp");
+  change(directory.path(), 7, size / 200 / 2);  // among the elements
+  for (const int threads : {1, 2}) {
+    for (const bool far : {false, true}) {
+      run_ranks(1, directory.path(), [&](const Ports& near) {
+        ThreadTasks tasks(threads);
+        FarDevice device(near.device);
+        const Ports ports{near.store, near.fabric, far ? device : near.device, tasks, near.trace};
+        const auto group = ports.fabric.communicator(Group::world(1));
+        ManyTensors loaded(200);
+        const auto report = load(ports, *group, loaded.state, {.directory = "run"});
+        EXPECT_EQ(report.bytes_read, report.bytes_needed);
+        const auto failed = error_of([&] {
+          load(ports, *group, loaded.state,
+               {.directory = "run", .checksums = LoadChecksums::kVerified});
+        });
+        ASSERT_TRUE(failed);
+        EXPECT_EQ(failed->code(), Code::kChecksum);
+        EXPECT_EQ(failed->place().key, "w10007");
+      });
+    }
   }
 }
 
