@@ -49,7 +49,7 @@ Readers readers_of(const Device& device, Tasks& tasks, std::size_t most) {
 /// Limits for a rank that needs only single elements. With the heads and tails of the items and
 /// what parsing takes, its reads stay within kEmptyRankBytes.
 constexpr std::size_t kSingleReaders = 2;
-constexpr std::uint64_t kSingleStaging = 2048;
+constexpr std::uint64_t kSingleStaging = 1024;
 
 const StoredChunk& chunk_of(const Catalog& catalog, const ChunkRead& read) {
   return catalog.tensors[read.tensor].chunks[read.chunk];

@@ -1,12 +1,14 @@
 // Tests how many reads and tasks a load takes for small items.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <memory>
 #include <numeric>
 #include <span>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -277,6 +279,85 @@ TEST(SmallItems, read_together_tell_which_of_them_has_a_wrong_checksum) {
       });
     }
   }
+}
+
+/// Saves tensors by many ranks, `of_first` of them by the first one and one by each other.
+void save_apart(const std::string& directory, ManyTensors& many, std::int32_t ranks,
+                std::size_t of_first) {
+  run_ranks(ranks, directory, [&](const Ports& ports) {
+    StateDict own;
+    own.common = many.state.common;
+    const auto rank = static_cast<std::size_t>(ports.fabric.rank().value);
+    const std::size_t begin = rank == 0 ? 0 : of_first + rank - 1;
+    const std::size_t end = rank == 0 ? of_first : begin + 1;
+    for (std::size_t t = begin; t < end; ++t) own.tensors.push_back(many.state.tensors[t]);
+    Save::begin(ports, ports.fabric.communicator(Group::world(ranks)), own, options_of(1)).finish();
+  });
+}
+
+TEST(SmallItems, that_are_still_to_be_read_fail_before_the_next_file) {
+  const TemporaryDirectory directory;
+  ManyTensors saved(4);
+  save_apart(directory.path(), saved, 2, 3);
+  const WatchedStore::See refuse_second = [](Store&, const std::string& call,
+                                             const std::string& path) {
+    if (call == "open" && path.ends_with("__1_0.distcp")) throw Error(Code::kIo, "no such file");
+  };
+  for (const bool broken : {false, true}) {
+    std::atomic<int> reads = 0;
+    std::unique_ptr<Store> watched;
+    const auto failed = error_of([&] {
+      run_ranks(
+          1, directory.path(),
+          [](const Ports& ports) {
+            ManyTensors loaded(4);
+            load(ports, *ports.fabric.communicator(Group::world(1)), loaded.state,
+                 {.directory = "run"});
+          },
+          [&](Store& store, GlobalRank) {
+            watched = std::make_unique<WatchedStore>(store, refuse_second, WatchedStore::See{});
+            return std::make_unique<CountingStore>(*watched, reads, broken ? 100 : 0);
+          });
+    });
+    ASSERT_TRUE(failed);
+    EXPECT_EQ(failed->place().key, broken ? "w10000" : "w10003");
+  }
+}
+
+TEST(SmallItems, do_not_keep_their_file_open_when_they_have_been_read) {
+  constexpr std::int32_t kFiles = 70;  // more than a checkpoint keeps open
+  const TemporaryDirectory directory;
+  ManyTensors saved(kFiles + 2);
+  save_apart(directory.path(), saved, kFiles, 3);
+  int most = 0;
+  const auto open_now = [] {
+    int files = 0;
+    for (const auto& entry : fs::directory_iterator("/proc/self/fd")) {
+      std::error_code gone;
+      files += fs::read_symlink(entry.path(), gone).string().ends_with(".distcp") ? 1 : 0;
+    }
+    return files;
+  };
+  run_ranks(
+      1, directory.path(),
+      [&](const Ports& near) {
+        ThreadTasks tasks(1);
+        const Ports ports{near.store, near.fabric, near.device, tasks, near.trace};
+        ManyTensors loaded(kFiles + 2);
+        load(ports, *ports.fabric.communicator(Group::world(1)), loaded.state,
+             {.directory = "run"});
+        EXPECT_EQ(loaded.elements, saved.elements);
+      },
+      [&](Store& store, GlobalRank) {
+        return std::make_unique<WatchedStore>(
+            store,
+            [&](Store&, const std::string&, const std::string&) {
+              most = std::max(most, open_now());
+            },
+            WatchedStore::See{});
+      });
+  EXPECT_GE(most, 63);
+  EXPECT_LE(most, 64);
 }
 
 TEST_F(OneWriter, a_small_item_is_read_at_once_into_its_own_memory) {
