@@ -123,10 +123,10 @@ struct ChunkReader::Run {
     if (count == all.size()) all.emplace_back();
     return all[count++];
   }
-  bool can_be_followed_by(const StoredChunk& next, std::uint64_t joined) const {
+  bool can_be_followed_by(const StoredChunk& next, std::uint64_t joined, std::size_t items) const {
     const StoredChunk& first = *all[0].chunk;
     const StoredChunk& last = *all[count - 1].chunk;
-    return count < kJoinedMax && last.file == next.file &&
+    return count < items && last.file == next.file &&
            last.range.offset + last.range.size == next.range.offset &&
            next.range.offset + next.range.size - first.range.offset <= joined;
   }
@@ -182,9 +182,10 @@ void ChunkReader::read(const StoredTensor& tensor, const StoredChunk& chunk,
     if (chunk.range.fits(file->size())) {
       const bool joins = chunk.range.size <= joined_ && at_once(*frame, chunk, targets) &&
                          on_device(*frame, chunk) == nullptr;
-      if (pending_ && !(joins && pending_->can_be_followed_by(chunk, joined_))) read_pending();
+      if (pending_ && !(joins && pending_->can_be_followed_by(chunk, joined_, joined_items_)))
+        read_pending();
       if (!pending_) pending_ = unused_run();
-      Framed& item = pending_->add(joined_ != 0 ? kJoinedMax : 1);
+      Framed& item = pending_->add(joined_items_);
       item.checkpoint = &checkpoint_;
       item.tensor = &tensor;
       item.chunk = &chunk;

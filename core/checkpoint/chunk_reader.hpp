@@ -31,17 +31,21 @@ class ChunkReader {
   static constexpr std::size_t kJoinedMax = 32;
   /// An item with more bytes than this around its elements is always parsed.
   static constexpr std::uint64_t kAroundMax = 4096;
-  /// Heads and tails are kept of the items that are read at once: of at most kJoinedMax together,
-  /// or of one if none are joined. This is done at most so many times more often than the ring has
-  /// reads on their way: for the next items, and for those that are just being used.
+  /// Heads and tails are kept of the items that are read together. This is done at most so many
+  /// times more often than the ring has reads on their way: for the next items, and for those that
+  /// are just being used.
   static constexpr std::size_t kRunsMore = 2;
 
   /// If `checksums` is given, counts all records of the items that are read. Items that are
-  /// adjacent in a file are read together, as long as they have at most `joined` bytes; 0 for each
-  /// by itself. The arguments must outlive the reader.
+  /// adjacent in a file are read together, as long as they are at most `items`, which is 1 to
+  /// kJoinedMax, and have at most `joined` bytes. The other arguments must outlive the reader.
   ChunkReader(Checkpoint& checkpoint, StagingRing& ring, ChecksumTally* checksums,
-              std::uint64_t joined)
-      : checkpoint_(checkpoint), ring_(ring), checksums_(checksums), joined_(joined) {}
+              std::uint64_t joined, std::size_t items)
+      : checkpoint_(checkpoint),
+        ring_(ring),
+        checksums_(checksums),
+        joined_(joined),
+        joined_items_(items) {}
 
   /// Reads the targets' elements as read_regions() does: they are there after catch_up(), once the
   /// ring has drained. Throws the same errors as Checkpoint::tensor_item and read_regions. Counts a
@@ -90,6 +94,7 @@ class ChunkReader {
   StagingRing& ring_;
   ChecksumTally* checksums_;
   std::uint64_t joined_;
+  std::size_t joined_items_;
   /// Frames of the most recent shapes.
   std::deque<std::shared_ptr<const TensorFrame>> frames_;
   int misses_ = 0;             ///< consecutive items whose frame was not the usual one

@@ -281,6 +281,7 @@ class Loading {
     share.staging = {.bytes = seams_.staging(need),
                      .room = one_read(need),
                      .joined = need.joined,
+                     .joined_items = need.joined_items,
                      .readers = need.readers};
     report.peak_staging = share.staging.bytes;
     report.bound_staging = reading_bound(own, checkpoint.catalog(), need);

@@ -23,8 +23,9 @@ constexpr std::uint64_t kHostStagingMax = std::uint64_t{256} << 10U;
 /// and a share of everything that leaves work for other threads while this is read, and reads for
 /// the time of the copies.
 constexpr std::uint64_t kJoinedMax = std::uint64_t{4} << 20U;
-constexpr std::uint64_t kJoinedMin = std::uint64_t{64} << 10U;
 constexpr std::uint64_t kJoinedShare = 16;
+/// A share of the items, so that little is kept of those of a small plan beside their elements.
+constexpr std::uint64_t kItemsShare = 320;
 
 /// Least number of reads that may be on their way at once if copies follow them: enough to hide
 /// what a call costs.
@@ -72,8 +73,7 @@ std::uint64_t around_items(const LoadPlan& plan, const Catalog& catalog, const S
     const std::uint64_t around = chunk.range.size - elements;
     if (around <= ChunkReader::kAroundMax) largest = std::max(largest, around);
   }
-  const std::uint64_t together = need.joined != 0 ? ChunkReader::kJoinedMax : 1;
-  const std::uint64_t items = (need.readers + ChunkReader::kRunsMore) * together;
+  const std::uint64_t items = (need.readers + ChunkReader::kRunsMore) * need.joined_items;
   return largest * std::min<std::uint64_t>(items, plan.reads.size());
 }
 
@@ -116,8 +116,12 @@ StagingNeed staging_need(const LoadPlan& plan, const Catalog& catalog, const Dev
     need.largest = std::max(need.largest, bytes);
     need.all += bytes;
   }
-  if (single) return need;
-  need.joined = std::clamp(need.all / kJoinedShare, std::min(kJoinedMin, need.all / 2), kJoinedMax);
+  if (!single) {
+    const std::uint64_t share = plan.reads.size() / kItemsShare;
+    need.joined_items = std::clamp<std::uint64_t>(share, 1, ChunkReader::kJoinedMax);
+  }
+  if (need.joined_items == 1) return need;
+  need.joined = std::min(need.all / kJoinedShare, kJoinedMax);
   if (!device.host_memory()) {
     // What is read together has to fit into one part of staging.
     need.largest = std::max(need.largest, need.joined);
@@ -145,7 +149,8 @@ ShareReader::ShareReader(Checkpoint& checkpoint, Device& device, Tasks& tasks, S
                                           staging.room, device,
                                           readers_of(device, tasks, staging.readers))),
       checksums_(checksums),
-      chunks_(std::make_unique<ChunkReader>(checkpoint, *ring_, checksums, staging.joined)) {}
+      chunks_(std::make_unique<ChunkReader>(checkpoint, *ring_, checksums, staging.joined,
+                                            staging.joined_items)) {}
 
 void ShareReader::drain() {
   FirstFailure failure;

@@ -26,9 +26,10 @@ std::uint64_t reading_bound(const LoadPlan& plan, const Catalog& catalog, const 
 /// Buffer for reads.
 struct Staging {
   std::uint64_t bytes = 0;
-  std::uint64_t room = 0;     ///< bytes available to one read; the others may still be copied
-  std::uint64_t joined = 0;   ///< adjacent items of at most this many bytes are read together
-  std::uint64_t readers = 1;  ///< number of reads that may be on their way at once
+  std::uint64_t room = 0;        ///< bytes available to one read; the others may still be copied
+  std::uint64_t joined = 0;      ///< adjacent items of at most this many bytes are read together,
+  std::size_t joined_items = 1;  ///< if they are at most so many
+  std::uint64_t readers = 1;     ///< number of reads that may be on their way at once
 };
 
 /// Reads into the leaves of `into`. The constructor's arguments must outlive the reader.

@@ -7,10 +7,11 @@ namespace reprise {
 
 /// The byte counts from which the size of a read buffer is computed.
 struct StagingNeed {
-  std::uint64_t largest = 0;  ///< bytes needed to read the largest item whole
-  std::uint64_t all = 0;      ///< total size of all reads
-  std::uint64_t most = 0;     ///< upper limit given by the caller
-  std::uint64_t joined = 0;   ///< adjacent items of at most this many bytes are read together
+  std::uint64_t largest = 0;       ///< bytes needed to read the largest item whole
+  std::uint64_t all = 0;           ///< total size of all reads
+  std::uint64_t most = 0;          ///< upper limit given by the caller
+  std::uint64_t joined = 0;        ///< adjacent items of at most this many bytes are read together,
+  std::uint64_t joined_items = 1;  ///< if they are at most so many
   /// Number of reads whose bytes may be in staging at once: on a device, half are
   /// read while others are copied.
   std::uint64_t reads = 8;
