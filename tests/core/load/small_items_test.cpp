@@ -149,23 +149,26 @@ TEST(SmallItems, ten_thousand_take_at_most_400_tasks_and_reads) {
   }
 }
 
+/// So many items that some are read together.
+constexpr std::size_t kJoined = 2000;
+
 TEST(SmallItems, read_together_tell_which_of_them_failed) {
   const TemporaryDirectory directory;
-  ManyTensors saved(200);
+  ManyTensors saved(kJoined);
   save_many(saved, directory.path());
   const std::uint64_t size = fs::file_size(directory.path() + "/" + kFirst + "/__0_0.distcp");
-  for (const std::size_t broken : {0U, 3U, 100U, 199U}) {
+  for (const std::size_t broken : {std::size_t{0}, std::size_t{3}, std::size_t{100}, kJoined - 1}) {
     std::atomic<int> reads = 0;
     const auto failed = error_of([&] {
       run_ranks(
           1, directory.path(),
           [](const Ports& ports) {
-            ManyTensors loaded(200);
+            ManyTensors loaded(kJoined);
             load(ports, *ports.fabric.communicator(Group::world(1)), loaded.state,
                  {.directory = "run"});
           },
           [&](Store& store, GlobalRank) {
-            const std::uint64_t middle = size * (2 * broken + 1) / 400;
+            const std::uint64_t middle = size * (2 * broken + 1) / (2 * kJoined);
             return std::make_unique<CountingStore>(store, reads, middle);
           });
     });
@@ -232,7 +235,7 @@ void change(const std::string& directory, std::size_t t, std::uint64_t at) {
 TEST(SmallItems, read_together_may_have_one_that_is_framed_in_another_way) {
   constexpr std::uint64_t kTime = 10;  // of the first record; nothing depends on it
   const TemporaryDirectory directory;
-  ManyTensors saved(200);
+  ManyTensors saved(kJoined);
   save_many(saved, directory.path());
   for (const std::size_t t : {7U, 8U, 100U}) change(directory.path(), t, kTime);
   for (const int threads : {1, 2}) {
@@ -242,7 +245,7 @@ TEST(SmallItems, read_together_may_have_one_that_is_framed_in_another_way) {
           ThreadTasks tasks(threads);
           FarDevice device(near.device);
           const Ports ports{near.store, near.fabric, far ? device : near.device, tasks, near.trace};
-          ManyTensors loaded(200);
+          ManyTensors loaded(kJoined);
           const auto group = ports.fabric.communicator(Group::world(1));
           const auto report =
               load(ports, *group, loaded.state, {.directory = "run", .checksums = checksums});
@@ -256,10 +259,10 @@ TEST(SmallItems, read_together_may_have_one_that_is_framed_in_another_way) {
 
 TEST(SmallItems, read_together_tell_which_of_them_has_a_wrong_checksum) {
   const TemporaryDirectory directory;
-  ManyTensors saved(200);
+  ManyTensors saved(kJoined);
   save_many(saved, directory.path());
   const std::uint64_t size = fs::file_size(directory.path() + "/" + kFirst + "/__0_0.distcp");
-  change(directory.path(), 7, size / 200 / 2);  // among the elements
+  change(directory.path(), 7, size / kJoined / 2);  // among the elements
   for (const int threads : {1, 2}) {
     for (const bool far : {false, true}) {
       run_ranks(1, directory.path(), [&](const Ports& near) {
@@ -267,7 +270,7 @@ TEST(SmallItems, read_together_tell_which_of_them_has_a_wrong_checksum) {
         FarDevice device(near.device);
         const Ports ports{near.store, near.fabric, far ? device : near.device, tasks, near.trace};
         const auto group = ports.fabric.communicator(Group::world(1));
-        ManyTensors loaded(200);
+        ManyTensors loaded(kJoined);
         const auto report = load(ports, *group, loaded.state, {.directory = "run"});
         EXPECT_EQ(report.bytes_read, report.bytes_needed);
         const auto failed = error_of([&] {
@@ -298,8 +301,8 @@ void save_apart(const std::string& directory, ManyTensors& many, std::int32_t ra
 
 TEST(SmallItems, that_are_still_to_be_read_fail_before_the_next_file) {
   const TemporaryDirectory directory;
-  ManyTensors saved(4);
-  save_apart(directory.path(), saved, 2, 3);
+  ManyTensors saved(kJoined);
+  save_apart(directory.path(), saved, 2, kJoined - 1);
   const std::uint64_t size = fs::file_size(directory.path() + "/" + kFirst + "/__0_0.distcp");
   const WatchedStore::See refuse_second = [](Store&, const std::string& call,
                                              const std::string& path) {
@@ -312,17 +315,18 @@ TEST(SmallItems, that_are_still_to_be_read_fail_before_the_next_file) {
       run_ranks(
           1, directory.path(),
           [](const Ports& ports) {
-            ManyTensors loaded(4);
+            ManyTensors loaded(kJoined);
             load(ports, *ports.fabric.communicator(Group::world(1)), loaded.state,
                  {.directory = "run"});
           },
           [&](Store& store, GlobalRank) {
             watched = std::make_unique<WatchedStore>(store, refuse_second, WatchedStore::See{});
-            return std::make_unique<CountingStore>(*watched, reads, broken ? size * 5 / 6 : 0);
+            return std::make_unique<CountingStore>(
+                *watched, reads, broken ? size * (2 * kJoined - 3) / (2 * kJoined - 2) : 0);
           });
     });
     ASSERT_TRUE(failed);
-    EXPECT_EQ(failed->place().key, broken ? "w10002" : "w10003");
+    EXPECT_EQ(failed->place().key, broken ? "w11998" : "w11999");
   }
 }
 
