@@ -13,7 +13,7 @@ Checkpoint ParsedMetadata::open(Store& store, const std::string& path) {
   Location location = locate(store, path);
   MetadataFiles files = read_metadata_files(store, location.directory);
   const std::uint64_t hash = hash_of(files);
-  std::shared_ptr<const Metadata> metadata = find(hash, files);
+  std::shared_ptr<const Metadata> metadata = metadata_of(hash, files);
   if (metadata == nullptr) {
     const std::vector<ByteSpan> spans(files.contents.begin(), files.contents.end());
     metadata = std::make_shared<const Metadata>(read_metadata(spans, files.names));
@@ -24,8 +24,8 @@ Checkpoint ParsedMetadata::open(Store& store, const std::string& path) {
   return {store, std::move(location), std::move(metadata), hash};
 }
 
-std::shared_ptr<const Metadata> ParsedMetadata::find(std::uint64_t hash,
-                                                     const MetadataFiles& files) {
+std::shared_ptr<const Metadata> ParsedMetadata::metadata_of(std::uint64_t hash,
+                                                            const MetadataFiles& files) {
   const std::lock_guard lock(mutex_);
   const auto found = std::find_if(known_.begin(), known_.end(), [&](const Known& known) {
     return known.hash == hash && known.files.names == files.names &&

@@ -29,7 +29,7 @@ class ParsedMetadata {
     MetadataFiles files;
     std::shared_ptr<const Metadata> metadata;
   };
-  std::shared_ptr<const Metadata> find(std::uint64_t hash, const MetadataFiles& files);
+  std::shared_ptr<const Metadata> metadata_of(std::uint64_t hash, const MetadataFiles& files);
 
   std::mutex mutex_;
   std::list<Known> known_;  ///< latest use first
