@@ -131,8 +131,10 @@ StagingNeed staging_need(const LoadPlan& plan, const Catalog& catalog, const Dev
 }
 
 std::uint64_t reading_bound(const LoadPlan& plan, const Catalog& catalog, const StagingNeed& need) {
-  return read_ring(need) + around_items(plan, catalog, need) +
-         std::max(largest_object(plan, catalog), kParsedAtOnce);
+  // Items whose heads and tails are compared, items that are parsed, and objects are read one kind
+  // after the other.
+  return read_ring(need) + std::max({around_items(plan, catalog, need),
+                                     largest_object(plan, catalog), kParsedAtOnce});
 }
 
 std::uint64_t empty_reading_bound(const LoadPlan& plan, const Catalog& catalog) {
