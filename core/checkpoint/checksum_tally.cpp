@@ -38,6 +38,11 @@ bool is_legacy(ItemSource& item) {
 void ChecksumTally::add(ItemSource& item, const std::string& key) {
   if (is_legacy(item)) return;
   Archive archive(item);
+  add(archive, key);
+}
+
+void ChecksumTally::add(Archive& archive, const std::string& key) {
+  const ItemSource& item = archive.source();
   const std::string file = item.place_at(0).file;
   for (const Record& record : archive.records()) {
     if (record.size == 0) continue;

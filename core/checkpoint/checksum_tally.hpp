@@ -41,6 +41,8 @@ class ChecksumTally {
   /// written by torch before 1.6 has no records. Throws the same errors as Archive if the item is
   /// damaged or not an archive. Ignores records without content.
   void add(ItemSource& item, const std::string& key);
+  /// The same for an item whose archive is open.
+  void add(Archive& archive, const std::string& key);
   /// Counts a non-empty record whose checksum was verified elsewhere. `place` returns the record's
   /// position; it is called only if the checksum does not match.
   void add(const std::string& file, const Record& record, bool matches,

@@ -123,7 +123,7 @@ StagingNeed staging_need(const LoadPlan& plan, const Catalog& catalog, const Dev
   if (need.joined_items == 1) return need;
   need.joined = std::min(need.all / kJoinedShare, kJoinedMax);
   if (!device.host_memory()) {
-    // What is read together has to fit into one part of staging.
+    // Items that are read together have to fit into one part of staging.
     need.largest = std::max(need.largest, need.joined);
     need.joined = std::min(need.joined, one_read(need));
   }

@@ -130,12 +130,7 @@ class RunReader {
   static void look_at_archive(const StoredTensor& tensor, const StoredChunk& chunk,
                               ItemSource& item, RunFindings& found) {
     Archive archive(item);
-    const std::string file = item.place_at(0).file;
-    for (const Record& record : archive.records()) {
-      if (record.size == 0) continue;
-      found.tally.add(file, record, archive.checksum_matches(record),
-                      [&] { return item.place_at(archive.content_range(record).offset); });
-    }
+    found.tally.add(archive, tensor.key);
     found.experts.add(tensor, chunk, Checkpoint::tensor_item(tensor, chunk, archive));
   }
 

@@ -9,7 +9,7 @@
 namespace reprise::sim {
 namespace {
 
-// Which loops the compiler unrolls: those over what was loaded, so that it stays in registers, and
+// The compiler is told to unroll the loops over what was loaded, so that it stays in registers, and
 // no others, which would need more registers than there are.
 #ifdef __CUDACC__
 #define REPRISE_UNROLLED _Pragma("unroll")
@@ -21,8 +21,7 @@ namespace {
 
 constexpr unsigned kEveryLane = 0xffffffffU;
 constexpr int kLanesOfWarp = 32;
-/// As many blocks as a multiprocessor holds at once. More would make a last wave that is half
-/// empty.
+/// A multiprocessor holds this many blocks at once. With more, the last wave would be half empty.
 constexpr int kResidentBlocks = 4;
 /// Loads of 16 bytes that a thread has on their way.
 constexpr int kLoadsAtOnce = 4;
