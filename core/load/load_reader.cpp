@@ -24,8 +24,10 @@ constexpr std::uint64_t kHostStagingMax = std::uint64_t{256} << 10U;
 /// the time of the copies.
 constexpr std::uint64_t kJoinedMax = std::uint64_t{4} << 20U;
 constexpr std::uint64_t kJoinedShare = 16;
-/// A share of the items, so that little is kept of those of a small plan beside their elements.
-constexpr std::uint64_t kItemsShare = 320;
+/// One item more is joined for each of these bytes of everything, so that the heads and tails that
+/// are kept are few beside the elements, and for each of these items, so that readers have work.
+constexpr std::uint64_t kBytesShare = std::uint64_t{512} << 10U;
+constexpr std::uint64_t kItemsShare = 16;
 
 /// Least number of reads that may be on their way at once if copies follow them: enough to hide
 /// what a call costs.
@@ -117,7 +119,7 @@ StagingNeed staging_need(const LoadPlan& plan, const Catalog& catalog, const Dev
     need.all += bytes;
   }
   if (!single) {
-    const std::uint64_t share = plan.reads.size() / kItemsShare;
+    const std::uint64_t share = std::min(plan.reads.size() / kItemsShare, need.all / kBytesShare);
     need.joined_items = std::clamp<std::uint64_t>(share, 1, ChunkReader::kJoinedMax);
   }
   if (need.joined_items == 1) return need;
