@@ -28,6 +28,7 @@ class MutantsVerb final : public EvidenceVerb {
   }
   std::string_view examples() const override {
     return "  reprise mutants                        each against the scenarios that declare it\n"
+           "  reprise mutants --rows 1 --jobs 2       in one row of each table: a sample\n"
            "  reprise mutants --list\n"
            "  reprise mutants --only floor-vs-ceil-chunk\n"
            "  reprise mutants scenarios/placements --json mutants.json --jobs 2\n"
@@ -49,7 +50,8 @@ class MutantsVerb final : public EvidenceVerb {
         .flag(whole_, "--whole", "with --matrix: use all rows of all files")
         .text(page_, "--page", "FILE", "with --matrix: write the page with all tables there")
         .text(json_, "--json", "FILE", "write the results to this file")
-        .number(seed_, "--seed", 0, "seed of the simulated scheduler and of random cases")
+        .number(seed_, "--seed", 0, "seed of the simulated scheduler, of --rows and random cases")
+        .number(rows_, "--rows", 0, "use at most N rows of each table, drawn by the seed; 0: all")
         .number(cases_, "--property-cases", 0,
                 "number of random cases of the properties continuity and survives in which to try "
                 "each mutant, besides its scenarios; default: 4; 0: none");
@@ -61,6 +63,9 @@ class MutantsVerb final : public EvidenceVerb {
     require_text_place(json_, "the list of results");
     if (!matrix_ && (whole_ || !page_.empty())) {
       throw Error(Code::kUsage, "--whole and --page belong to --matrix");
+    }
+    if (matrix_ && rows_ > 0) {
+      throw Error(Code::kUsage, "--rows is not for --matrix, which takes one row of each file");
     }
     if (whole_ && !paths_.empty()) {
       throw Error(Code::kUsage, "--whole runs the whole catalogue: leave out the scenario files");
@@ -100,6 +105,7 @@ class MutantsVerb final : public EvidenceVerb {
     request.selection.paths = paths_;
     if (paths_.empty()) request.selection.paths.emplace_back("scenarios");
     request.selection.seed = request.options.seed = static_cast<std::uint64_t>(seed_);
+    request.selection.rows_max = static_cast<std::size_t>(rows_);
     request.whole = whole_;
     request.only = only_;
     const PartOfWork part = part_of_work(shard_);
@@ -375,6 +381,7 @@ class MutantsVerb final : public EvidenceVerb {
   std::string shard_;
   std::string json_;
   std::int64_t seed_ = 1;
+  std::int64_t rows_ = 0;
   std::int64_t cases_ = 4;
 };
 

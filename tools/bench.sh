@@ -12,16 +12,17 @@ bench_one() {
 }
 
 # Lists the benchmarks that have limits or aims; their results are published.
-readonly benches_published=(save load reshard compare plan_scale)
+readonly benches_published=(save load reshard compare digest verbs round_trip plan_scale)
 bench_filter() {
   case "$1" in
+    round_trip) say 'round_trips|plans_only' ;;
     compare) say '/(float64|float32|bfloat16|float8_e4m3fn|complex64)/' ;;
     *) say . ;;
   esac
 }
 
 # Those whose rows have limits that are measured in turns with them.
-readonly benches_guarded=(save load reshard compare digest)
+readonly benches_guarded=(save load reshard compare digest verbs)
 
 # bench_guard [--write]: fails if a row lost 15 % of its ratio to its limit.
 bench_guard() {
@@ -76,6 +77,20 @@ bench_curves() {
   "$python" tests/bench/curves.py build/release/reprise "reports/bench/curves-$(date +%F)" "$@"
 }
 
+# bench_seconds FILE NAME AIM COMMAND...: times a command of the program, as a benchmark with an aim in seconds.
+bench_seconds() {
+  local file="$1" name="$2" aim="$3" begin rc
+  shift 3
+  step "$*"
+  begin="$(date +%s.%N)"
+  "$@" >"build/log/bench-$name.log" 2>&1
+  rc=$?
+  ((rc == 0)) || { tail -n 20 "build/log/bench-$name.log"; return 1; }
+  awk -v name="$name" -v begin="$begin" -v end="$(date +%s.%N)" -v aim="$aim" 'BEGIN {
+    printf "{\"benchmarks\": [{\"name\": \"%s\", \"run_type\": \"iteration\", \"seconds\": %.1f, \"aim_seconds\": %d}]}\n",
+      name, end - begin, aim }' >"$file"
+}
+
 # Runs all published benchmarks and writes a page under reports/bench. Python renders it; nothing
 # else here needs Python.
 bench_publish() {
@@ -87,6 +102,10 @@ bench_publish() {
     bench_one "$name" --benchmark_filter="$(bench_filter "$name")" \
       --benchmark_out="build/bench/$name.json" --benchmark_out_format=json || return 1
   done
+  bench_seconds build/bench/catalogue.json all_scenarios 45 \
+    build/release/reprise run scenarios --jobs "$jobs" --quiet || return 1
+  bench_seconds build/bench/exhaust.json every_pair_of_layouts 300 \
+    build/release/reprise search exhaust --jobs "$jobs" --quiet || return 1
   bench_beside_torch || return 1
   python3 tests/bench/publish.py build/bench reports/bench
 }

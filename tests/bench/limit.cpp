@@ -142,6 +142,18 @@ void read_file(const std::string& path, MutableByteSpan out, int threads) {
   });
 }
 
+void read_through(const std::string& path, int threads) {
+  constexpr std::size_t kBlock = std::size_t{1} << 20U;
+  const Opened file(path, O_RDONLY | O_CLOEXEC);
+  in_parts(std::filesystem::file_size(path), threads, [&](std::size_t begin, std::size_t end) {
+    std::vector<std::byte> block(kBlock);
+    for (std::size_t at = begin; at < end;) {
+      advance(::pread(file.get(), block.data(), std::min(kBlock, end - at), static_cast<off_t>(at)),
+              at, "pread");
+    }
+  });
+}
+
 void copy_mapped_file(const std::string& path, MutableByteSpan out, int threads) {
   const Opened file(path, O_RDONLY | O_CLOEXEC);
   void* const mapped =

@@ -55,6 +55,8 @@ enum class Durable : std::uint8_t { kNo, kYes };
 void write_new_file(const std::string& path, ByteSpan bytes, int threads, Durable durable);
 /// Reads the file into `out`; each thread reads its part with pread.
 void read_file(const std::string& path, MutableByteSpan out, int threads);
+/// Reads the file, each thread its part, block by block into memory that stays in its cache.
+void read_through(const std::string& path, int threads);
 /// Maps the file into memory and copies it into `out`.
 void copy_mapped_file(const std::string& path, MutableByteSpan out, int threads);
 /// Copies `source` to `target`; both have the same size.

@@ -5,8 +5,8 @@ RESULTS holds Google Benchmark's JSON, one file per executable (save.json, ...),
 if PyTorch took part. Writes OUT/<date>-<machine>.json and .md, and prints the page. Needs only Python;
 nothing that is built or measured needs it.
 
-Counters that the script reads: ours_GBps, limit_GBps, ratio, aim (0: none), peak_MiB, threads; seconds,
-aim_seconds, items; read_over_needed, aim_read_over_needed.
+Counters that the script reads: ours_GBps, limit_GBps, ratio, aim (0: none), noise, peak_MiB, threads; seconds,
+aim_seconds, items; items_per_second, aim_per_second (0: none); read_over_needed, aim_read_over_needed.
 """
 import datetime
 import json
@@ -119,10 +119,15 @@ def rows_of(benchmark):
         aim = benchmark["aim_read_over_needed"]
         met = "met" if benchmark["read_over_needed"] <= aim else "missed"
         yield row(f"{what}: bytes read", "", "bytes needed", f"{benchmark['read_over_needed']:.3f}", f"at most {aim:g}", met, "")
+    if "aim_per_second" in benchmark:
+        aim, rate = benchmark["aim_per_second"], benchmark["items_per_second"]
+        met = "" if aim == 0 else "met" if rate >= aim else "missed"
+        yield row(what + ", 2 threads", f"{rate:,.0f} a second", "", "", f"at least {aim:,.0f}" if aim else "", met, peak)
     if "aim_seconds" in benchmark:
         aim = benchmark["aim_seconds"]
         met = "met" if benchmark["seconds"] <= aim else "missed"
-        what += f" ({benchmark['items']:,.0f} items)"
+        if "items" in benchmark:
+            what += f" ({benchmark['items']:,.0f} items)"
         yield row(what, seconds(benchmark["seconds"]), "", "", f"at most {seconds(aim)}", met, peak)
 
 

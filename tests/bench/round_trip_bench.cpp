@@ -56,6 +56,13 @@ void per_iteration(benchmark::State& state, const char* what, std::uint64_t coun
       benchmark::Counter(static_cast<double>(count), benchmark::Counter::kAvgIterations);
 }
 
+/// Sets the rate that two threads are to reach together; 0 if none is required.
+void aim_on_two_threads(benchmark::State& state, double per_second) {
+  if (state.threads() != 2) return;
+  state.counters["aim_per_second"] =
+      benchmark::Counter(per_second, benchmark::Counter::kAvgThreads);
+}
+
 // ---------------------------------------------------------------- round trips of bytes
 
 /// Calls visit(index in the tensor, index in the box, length) for each row of the box.
@@ -204,6 +211,7 @@ void round_trips(benchmark::State& state, CaseBounds bounds) {
   state.SetItemsProcessed(state.iterations());
   per_iteration(state, "elements", all.elements);
   per_iteration(state, "calls", all.calls);
+  aim_on_two_threads(state, bounds.tensors_max == kRoundTrip.tensors_max ? 1500 : 0);
 }
 BENCHMARK_CAPTURE(round_trips, twenty_tensors, kRoundTrip)
     ->Threads(1)
@@ -295,6 +303,7 @@ void plans_only(benchmark::State& state) {
   if (elements == 0) give_up("nothing was planned");
   state.SetItemsProcessed(state.iterations());
   per_iteration(state, "elements", elements);
+  aim_on_two_threads(state, 100'000);
 }
 BENCHMARK(plans_only)->Threads(1)->Threads(2)->UseRealTime()->Unit(benchmark::kMicrosecond);
 
