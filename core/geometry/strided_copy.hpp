@@ -37,6 +37,15 @@ struct StridedCopy {
   std::int64_t bytes() const { return runs * run_bytes; }
 };
 
+/// A copy that is contiguous on both sides, in as few bytes as possible, because kernels take
+/// tables of them as parameters.
+struct ContiguousCopy {
+  const std::byte* source = nullptr;
+  std::byte* target = nullptr;
+  std::uint32_t bytes = 0;
+  std::uint32_t first_part = 0;  ///< as in StridedCopy
+};
+
 /// Describes the copy that copy_strided() makes. Source strides may be 0.
 StridedCopy strided_copy(const ConstStridedView& source, const StridedView& target,
                          const Dims& extents, std::size_t element_bytes);
@@ -87,27 +96,37 @@ REPRISE_HD inline void move_few(const std::byte* source, std::byte* target, std:
   move_words<std::uint8_t>(source, target, bytes);
 }
 
-/// Moves part number `part` of a copy. Part p of a run consists of the bytes that belong in the
-/// p-th aligned 16-byte block of the target; the first and the last part may have fewer than 16
+/// Moves part number `part` of a run of `bytes` bytes. Part p consists of the bytes that belong in
+/// the p-th aligned 16-byte block of the target; the first and the last part may have fewer than 16
 /// bytes, or none. A run of up to 16 bytes is one part. Adjacent threads move adjacent parts, so a
 /// warp stores whole cache lines.
-REPRISE_HD inline void move_part(const StridedCopy& copy, std::int64_t part) {
-  const RunPlace run = run_place(copy, part / copy.run_parts);
-  if (copy.run_parts == 1) return move_few(run.source, run.target, copy.run_bytes);
-  const std::int64_t at = part % copy.run_parts * kBlockBytes - lead_of(run.target);
+REPRISE_HD inline void move_part_of_run(const RunPlace& run, std::int64_t bytes,
+                                        std::int64_t part) {
+  if (bytes <= kBlockBytes) return move_few(run.source, run.target, bytes);
+  const std::int64_t at = part * kBlockBytes - lead_of(run.target);
   const std::int64_t begin = at < 0 ? 0 : at;
-  const std::int64_t end = at + kBlockBytes < copy.run_bytes ? at + kBlockBytes : copy.run_bytes;
+  const std::int64_t end = at + kBlockBytes < bytes ? at + kBlockBytes : bytes;
   if (end - begin == kBlockBytes) {
     *reinterpret_cast<Block16*>(run.target + begin) =
-        load_block(run.source + begin, {run.source, run.source + copy.run_bytes});
+        load_block(run.source + begin, {run.source, run.source + bytes});
   } else if (end > begin) {
     move_few(run.source + begin, run.target + begin, end - begin);
   }
 }
 
+/// Moves part number `part` of a copy. The parts of each run follow those of the run before.
+REPRISE_HD inline void move_part(const StridedCopy& copy, std::int64_t part) {
+  move_part_of_run(run_place(copy, part / copy.run_parts), copy.run_bytes, part % copy.run_parts);
+}
+REPRISE_HD inline void move_part(const ContiguousCopy& copy, std::int64_t part) {
+  move_part_of_run({copy.source, copy.target}, copy.bytes, part);
+}
+
 /// All parts of a table of copies, numbered in one sequence. A single kernel does all these copies.
+/// `Copy` is StridedCopy or ContiguousCopy.
+template <class Copy>
 struct CopyTable {
-  const StridedCopy* copies = nullptr;  ///< must not contain empty copies
+  const Copy* copies = nullptr;  ///< must not contain empty copies
   std::int64_t count = 0;
 
   REPRISE_HD void operator()(std::int64_t part) const {

@@ -284,7 +284,7 @@ ImageWriter::ImageWriter(Store& store, Tasks& tasks, const std::string& path,
   // If the data does not fit into staging, the caller will have to wait for the background tasks.
   // In that case the caller computes the checksums, to relieve the tasks.
   const bool waits = expected > options_.staging_bytes_max;
-  early_ = options_.returns == BeginReturns::kWhenQueued && !waits;
+  early_ = !waits;
   file_->sealed_by = waits ? File::SealedBy::kCaller : File::SealedBy::kTask;
 }
 
@@ -312,6 +312,8 @@ void ImageWriter::stage(ContentSource& source) {
   try {
     fill(filler);
     drain_latest();
+    source.publish();
+    if (options_.returns == BeginReturns::kWhenCopied) source.drain();
   } catch (...) {
     drain_anyhow(source);
     throw;
@@ -357,6 +359,8 @@ std::shared_ptr<ImageWriter::Batch> ImageWriter::new_batch(ContentSource& source
 
 void ImageWriter::hand_over(const std::shared_ptr<Batch>& batch, ContentSource& source) {
   BatchWork work = {.drain = source.start(), .bytes = batch->size};
+  // If staging holds everything, the source begins when it has collected enough.
+  if (!early_) source.publish();
   // A finished task must not keep the batch alive.
   if (file_->has_sums()) {
     work.sum = [file = file_, held = batch]() mutable {

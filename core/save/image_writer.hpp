@@ -49,13 +49,14 @@ class ContentSource {
   /// latest before the function returns that the next start() returns.
   virtual void fill(std::size_t item, std::int64_t begin, std::int64_t end,
                     MutableByteSpan out) = 0;
-  /// Starts the copies of all fill() calls so far. Returns a function that waits until those since
-  /// the last start() are complete. Any thread may call that function, also twice. The default
-  /// waits at once.
+  /// Returns a function that waits until the copies of all fill() calls since the last start() are
+  /// complete. Any thread may call that function, also twice. The default waits at once.
   virtual std::function<void()> start() {
     drain();
     return [] {};
   }
+  /// Copies that were only collected begin now.
+  virtual void publish() {}
   /// Waits until the outputs of all previous fill() calls are complete. After that, the source data
   /// may change.
   virtual void drain() = 0;

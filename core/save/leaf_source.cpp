@@ -7,10 +7,13 @@
 namespace reprise {
 namespace {
 
-/// Waits for all copies even if one fails, so that none is still running afterwards.
+/// Waits for all copies even if one fails, so that none is still running afterwards. Begins with
+/// the latest: the others have mostly ended with it.
 void wait_all(Device& device, const std::vector<DeviceEvent>& events) {
   FirstFailure failure;
-  for (const DeviceEvent event : events) failure.attempt([&] { device.wait(event); });
+  for (auto event = events.rbegin(); event != events.rend(); ++event) {
+    failure.attempt([&] { device.wait(*event); });
+  }
   failure.rethrow();
 }
 
@@ -31,14 +34,16 @@ class LeafSource final : public ContentSource {
                          .element_bytes = width});
       to += static_cast<std::size_t>(part.elements()) * width;
     }
-    events_.push_back(device_.gather(copies_));
+    const DeviceEvent event = device_.gather(copies_);
+    if (events_.empty() || events_.back().id != event.id) events_.push_back(event);
   }
 
   std::function<void()> start() override {
-    device_.publish();
     started_.insert(started_.end(), events_.begin(), events_.end());
     return [&device = device_, events = std::exchange(events_, {})] { wait_all(device, events); };
   }
+
+  void publish() override { device_.publish(); }
 
   void drain() override {
     FirstFailure failure;

@@ -21,13 +21,18 @@ class Launch : public testing_gpu::OnGpu {};
 TEST_F(Launch, does_each_index_once) {
   for (const std::int64_t count :
        {0L, 1L, 255L, 256L, 257L, testing_gpu::few() ? 10'003L : 1'000'003L}) {
-    for (const std::int64_t blocks_max : {0L, 1L, 7L}) {
+    for (const std::int64_t blocks : {0L, 1L, 7L}) {
       const testing_gpu::OnDevice numbers(device(),
                                           Bytes(static_cast<std::size_t>(count) + 1, std::byte{0}));
-      launch(compute(), count, AddOne{numbers.data()}, blocks_max);
+      const AddOne body{numbers.data()};
+      if (blocks == 0) {
+        launch(compute(), count, body);
+      } else {
+        launch_blocks(compute(), blocks, "launch", for_each_index<AddOne>, count, body);
+      }
       Bytes expected(static_cast<std::size_t>(count) + 1, std::byte{1});
       expected.back() = std::byte{0};
-      EXPECT_EQ(numbers.read(), expected) << count << ' ' << blocks_max;
+      EXPECT_EQ(numbers.read(), expected) << count << ' ' << blocks;
     }
   }
 }

@@ -1,8 +1,11 @@
 #pragma once
-// Collects strided copies, which a single kernel then performs. This header contains no vendor
-// types; only this folder includes it.
+// Collects copies, which a few kernels then perform. This header contains no vendor types; only
+// this folder includes it.
 
+#include <array>
 #include <cstddef>
+#include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "core/adapters/cuda/cuda_stream.hpp"
@@ -11,21 +14,39 @@
 
 namespace reprise {
 
-/// The copies of a batch, as the parameter of its kernel: 128 of them fit into the 32,764 bytes
-/// that a kernel takes. A launch takes its content at once, so one table serves all batches in
-/// turn.
+/// Copies as the parameter of a kernel: as many as fit into the 32,764 bytes that a kernel takes,
+/// 132 strided ones or 1,364 contiguous ones. A launch takes its content at once.
+template <class Copy>
 struct CopyParameters {
-  static constexpr std::int64_t kCopiesMax = 128;
+  static constexpr std::int64_t kBytesMax = 32'764;
+  static constexpr std::int64_t kCopiesMax =
+      (kBytesMax - 2 * static_cast<std::int64_t>(sizeof(std::int64_t))) /
+      static_cast<std::int64_t>(sizeof(Copy));
 
-  StridedCopy copies[kCopiesMax];
+  Copy copies[kCopiesMax];
   std::int64_t count = 0;
 
+  bool full() const { return count == kCopiesMax; }
   REPRISE_HD void operator()(std::int64_t part) const {
-    const CopyTable table{copies, count};
+    const CopyTable<Copy> table{copies, count};
     table(part);
   }
 };
-static_assert(sizeof(CopyParameters) + sizeof(std::int64_t) <= 32'764);
+
+/// The tables of the batch that is filled, each for a kernel. One batch after the other has them,
+/// and leaves them empty.
+struct CopyTables {
+  template <class Copy>
+  struct Table {
+    CopyParameters<Copy> filled = {};
+    std::int64_t parts = 0;
+  };
+  static constexpr std::size_t kContiguous = 4;
+
+  std::array<Table<ContiguousCopy>, kContiguous> contiguous = {};
+  std::size_t filling = 0;  ///< which of these is filled now; those before are full
+  Table<StridedCopy> strided = {};
+};
 
 /// Copies and a list of deliveries. The device performs the copies. The host then makes the
 /// deliveries. A batch is reused; filling it allocates memory only for deliveries.
@@ -40,21 +61,27 @@ class CopyBatch {
     std::size_t element_bytes;
   };
 
-  /// `table` must be empty before the first copy of each batch; only one batch is filled at a time.
-  CopyBatch(int device, CopyParameters& table) : table_(table), done_(device) {}
+  CopyBatch(int device, CopyTables& tables) : tables_(tables), done_(device) {}
 
-  /// Adds a copy between two addresses that the device can reach. The copy must not be empty.
+  /// Adds a copy between two addresses that the device can reach. The copy must not be empty, and
+  /// at most 1 MiB if it is contiguous.
   void add(const StridedCopy& copy);
   /// Counts the bytes of a copy that was queued by itself on the batch's stream. The batch is done
   /// only after it.
-  void count(std::int64_t bytes) { bytes_ += bytes; }
+  void count(std::int64_t bytes) {
+    bytes_ += bytes;
+    alone_bytes_ += bytes;
+  }
   /// keep() keeps `pinned` alive until the batch is done. deliver_later() adds a delivery that the
   /// host makes after that.
   void keep(StagingMemory pinned) { kept_.push_back(std::move(pinned)); }
   void deliver_later(const Delivery& delivery) { deliveries_.push_back(delivery); }
 
-  bool full() const { return table_.count == CopyParameters::kCopiesMax || bytes_ >= kBytesMax; }
-  /// Queues the kernel on `stream` if there are copies, and records the end of the batch.
+  /// True if no copy may be added, or if the batch has `collected_max` bytes.
+  bool full(std::int64_t collected_max) const;
+  std::int64_t bytes() const { return bytes_; }
+  /// Queues kernels on `stream` for the copies, and records the end of the batch. The stream's
+  /// device must be current.
   void queue(CudaStreamRef stream);
   /// True if the batch is done. Throws if one of its copies failed.
   bool done() const { return done_.done(); }
@@ -62,24 +89,24 @@ class CopyBatch {
   void finish();
 
  private:
-  /// A batch is full when it reaches this limit or the table is full. The limits are large enough
-  /// for the cost of the launch to be negligible, and small enough for the device to begin early.
-  static constexpr std::int64_t kBytesMax = std::int64_t{4} << 20U;
-
-  CopyParameters& table_;
+  CopyTables& tables_;
   CudaEvent done_;
-  std::int64_t parts_ = 0;
   std::int64_t bytes_ = 0;
+  std::int64_t alone_bytes_ = 0;  ///< of them, those of copies that were queued by themselves
   std::vector<StagingMemory> kept_;
   std::vector<Delivery> deliveries_;
 };
 
-/// Loads the kernel of queue_copies(), whose first launch would otherwise load it and might wait
+/// Loads the kernels of queue_copies(), whose first launch would otherwise load them and might wait
 /// for the whole device, without a deadline. Throws UNSUPPORTED if this program has no code for the
 /// device.
-void load_copy_kernel(int device);
+void load_copy_kernels(int device);
 
-/// Queues all copies of a table, which may change when the call returns.
-void queue_copies(CudaStreamRef stream, const CopyParameters& table, std::int64_t parts);
+/// Queues all copies of a table, which may change when the call returns. The stream's device must
+/// be current.
+void queue_copies(CudaStreamRef stream, const CopyParameters<ContiguousCopy>& table,
+                  std::int64_t parts);
+void queue_copies(CudaStreamRef stream, const CopyParameters<StridedCopy>& table,
+                  std::int64_t parts);
 
 }  // namespace reprise

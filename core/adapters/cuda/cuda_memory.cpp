@@ -53,6 +53,7 @@ PinnedMemory::~PinnedMemory() {
 }
 
 bool kernels_reach(const std::byte* address, int device) {
+  const CurrentDevice current(device);
   cudaPointerAttributes attributes = {};
   check_cuda(cudaPointerGetAttributes(&attributes, address), "cudaPointerGetAttributes");
   if (attributes.type == cudaMemoryTypeDevice) return attributes.device == device;

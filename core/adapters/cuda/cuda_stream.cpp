@@ -53,16 +53,21 @@ bool is_being_captured(CudaStreamRef stream) {
   return status != cudaStreamCaptureStatusNone;
 }
 
-CudaScope::CudaScope(int device) : device_(device) {
+CurrentDevice::CurrentDevice(int device) : device_(device) {
   check_cuda(cudaGetDevice(&before_), "cudaGetDevice");
   if (before_ != device) check_cuda(cudaSetDevice(device), "cudaSetDevice");
-  capture_mode_ = exchange_capture_mode(cudaStreamCaptureModeRelaxed);
 }
+
+CurrentDevice::~CurrentDevice() {
+  if (before_ != device_ && is_in_use(before_)) cudaSetDevice(before_);
+}
+
+CudaScope::CudaScope(int device)
+    : current_(device), capture_mode_(exchange_capture_mode(cudaStreamCaptureModeRelaxed)) {}
 
 CudaScope::~CudaScope() {
   auto mode = static_cast<cudaStreamCaptureMode>(capture_mode_);
   cudaThreadExchangeStreamCaptureMode(&mode);
-  if (before_ != device_ && is_in_use(before_)) cudaSetDevice(before_);
 }
 
 CudaStream::CudaStream(int device) : ref_{nullptr, device} {

@@ -22,11 +22,24 @@ bool is_per_thread(CudaStreamRef stream);
 /// default stream would wait for. Work that is queued on it now does not run.
 bool is_being_captured(CudaStreamRef stream);
 
-/// For its lifetime, `device` is current on this thread, and this thread's calls don't disturb a
-/// graph that the job captures on another thread: in capture mode "global", a query or an
-/// allocation on any thread would end the capture. Afterwards both are as they were. The earlier
-/// device does not become current again if this process does not use it, because that would create
-/// a context on it, which takes hundreds of MB of its memory.
+/// For its lifetime, `device` is current on this thread. Afterwards the earlier device is current
+/// again, unless this process does not use it: that would create a context on it, which takes
+/// hundreds of MB of its memory.
+class CurrentDevice {
+ public:
+  explicit CurrentDevice(int device);
+  CurrentDevice(const CurrentDevice&) = delete;
+  CurrentDevice& operator=(const CurrentDevice&) = delete;
+  ~CurrentDevice();  // NOLINT(performance-trivially-destructible): does nothing in no_cuda.cpp
+
+ private:
+  int before_ = 0;
+  int device_ = 0;
+};
+
+/// The same, and this thread's calls don't disturb a graph that the job captures on another thread:
+/// in capture mode "global", a query, an allocation, a free or a copy of memory that is not pinned
+/// may end the capture, on any thread. Work that is only queued on another stream does not.
 class CudaScope {
  public:
   explicit CudaScope(int device);
@@ -35,8 +48,7 @@ class CudaScope {
   ~CudaScope();  // NOLINT(performance-trivially-destructible): does nothing in no_cuda.cpp
 
  private:
-  int before_ = 0;
-  int device_ = 0;
+  CurrentDevice current_;
   int capture_mode_ = 0;  ///< a cudaStreamCaptureMode
 };
 

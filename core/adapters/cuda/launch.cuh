@@ -31,17 +31,24 @@ inline std::int64_t blocks_for(int device, std::int64_t count) {
                   processors_of(device) * kBlocksPerProcessor);
 }
 
-/// Queues kernel(args...) with `blocks` blocks of kThreadsPerBlock threads. If the launch is
-/// refused, the error message calls the kernel `what`.
+/// Queues kernel(args...) with `blocks` blocks of kThreadsPerBlock threads. The stream's device
+/// must be current. If the launch is refused, the error message calls the kernel `what`.
 template <class... Parameters, class... Args>
-void launch_blocks(CudaStreamRef stream, std::int64_t blocks, const char* what,
-                   void (*kernel)(Parameters...), const Args&... args) {
-  const CudaScope scope(stream.device);
+void launch_on_current(CudaStreamRef stream, std::int64_t blocks, const char* what,
+                       void (*kernel)(Parameters...), const Args&... args) {
   cudaLaunchConfig_t config = {};
   config.gridDim = dim3(static_cast<unsigned>(blocks));
   config.blockDim = dim3(kThreadsPerBlock);
   config.stream = static_cast<cudaStream_t>(stream.handle);
   check_cuda(cudaLaunchKernelEx(&config, kernel, Parameters(args)...), what);
+}
+
+/// The same whatever the current device is.
+template <class... Parameters, class... Args>
+void launch_blocks(CudaStreamRef stream, std::int64_t blocks, const char* what,
+                   void (*kernel)(Parameters...), const Args&... args) {
+  const CudaScope scope(stream.device);
+  launch_on_current(stream, blocks, what, kernel, args...);
 }
 
 template <class Body>
@@ -55,14 +62,12 @@ __global__ void for_each_index(std::int64_t count, const __grid_constant__ Body 
 /// Queues body(i) for each i in [0, count), in any order. `Body` is a small struct with `REPRISE_HD
 /// void operator()(std::int64_t) const`, and it is copied to the device. It may point only to
 /// device or pinned memory, which must live until the calls are done. Nothing is launched if
-/// `count` is 0. Uses at most `blocks_max` blocks; if that is 0, as many as the device can hold.
+/// `count` is 0. Uses as many blocks as the device can hold, or fewer.
 template <class Body>
-void launch(CudaStreamRef stream, std::int64_t count, const Body& body,
-            std::int64_t blocks_max = 0) {
+void launch(CudaStreamRef stream, std::int64_t count, const Body& body) {
   if (count <= 0) return;
-  const std::int64_t blocks = blocks_for(stream.device, count);
-  launch_blocks(stream, blocks_max > 0 ? std::min(blocks, blocks_max) : blocks, "launch",
-                for_each_index<Body>, count, body);
+  launch_blocks(stream, blocks_for(stream.device, count), "launch", for_each_index<Body>, count,
+                body);
 }
 
 }  // namespace reprise

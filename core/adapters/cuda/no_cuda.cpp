@@ -31,7 +31,9 @@ std::string capability_of(int /*device*/) { no_cuda(); }
 
 bool is_per_thread(CudaStreamRef /*stream*/) { no_cuda(); }
 bool is_being_captured(CudaStreamRef /*stream*/) { no_cuda(); }
-CudaScope::CudaScope(int /*device*/) { no_cuda(); }
+CurrentDevice::CurrentDevice(int /*device*/) { no_cuda(); }
+CurrentDevice::~CurrentDevice() = default;
+CudaScope::CudaScope(int device) : current_(device) { no_cuda(); }
 CudaScope::~CudaScope() = default;
 
 CudaStream::CudaStream(int /*device*/) { no_cuda(); }

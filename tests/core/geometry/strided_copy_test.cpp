@@ -64,7 +64,7 @@ TEST(StridedCopies, the_kernel_body_copies_all_cases_part_by_part_in_any_order) 
     parts += copy.parts();
     table.push_back(copy);
   }
-  const CopyTable body{table.data(), static_cast<std::int64_t>(table.size())};
+  const CopyTable<StridedCopy> body{table.data(), static_cast<std::int64_t>(table.size())};
   constexpr std::int64_t kThreads = 7;
   for (std::int64_t thread = kThreads; thread-- > 0;) {
     for (std::int64_t part = thread; part < parts; part += kThreads) body(part);

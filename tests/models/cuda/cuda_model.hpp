@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -64,6 +65,10 @@ void let_device_memory_run_out();
 
 /// Returns how many calls that can fail were made since reset().
 std::uint64_t calls();
+
+/// Returns how often each function was called since reset(), those that can't fail too. Functions
+/// of this model that several of CUDA's share, as `allocate`, have an entry of their own.
+std::map<std::string, std::uint64_t> calls_by_name();
 
 /// Returns what programs must not do and what this one did since reset(), one sentence each.
 std::vector<std::string> faults();

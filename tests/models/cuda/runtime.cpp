@@ -104,6 +104,7 @@ struct Runtime {
   std::vector<cudaStream_t> streams = {};
   std::vector<cudaEvent_t> events = {};
   std::uint64_t calls = 0;
+  std::map<std::string, std::uint64_t> calls_by_name = {};
   std::set<int> broken = {};                  ///< processes all of whose calls fail
   std::map<std::uint64_t, int> current = {};  ///< device of a thread, if callers are set
   std::uint64_t memory_calls = 0;
@@ -179,13 +180,16 @@ bool enter_driver(const char* who) {
                                          "ncclCommAbort holds until every kernel has ended");
 }
 
-/// Runs one call of the runtime. `failure` is what it returns if the settings let it fail.
+/// Runs one call of the runtime. `failure` is what it returns if the settings let it fail. `name`
+/// is that of the function which calls this one.
 template <class Body>
-cudaError_t call(const Body& body, cudaError_t failure = cudaErrorUnknown) {
+cudaError_t call(const Body& body, cudaError_t failure = cudaErrorUnknown,
+                 const char* name = __builtin_FUNCTION()) {
   if (callers.is_dead && callers.is_dead()) return cudaErrorUnknown;
   if (!enter_driver("a call of CUDA")) return cudaErrorUnknown;
   const std::scoped_lock lock(mutex);
   Runtime& one = runtime();
+  ++one.calls_by_name[name];
   if (fails(one)) return told(one.broken.contains(process()) ? cudaErrorUnknown : failure);
   one.queues.go_on();
   one.memory.close();
@@ -196,16 +200,18 @@ cudaError_t call(const Body& body, cudaError_t failure = cudaErrorUnknown) {
 
 /// Runs a call that blocks until `place_of(runtime)` is reached.
 template <class PlaceOf>
-cudaError_t blocking_call(const PlaceOf& place_of) {
+cudaError_t blocking_call(const PlaceOf& place_of, const char* name = __builtin_FUNCTION()) {
   Place place;
   bool reached_it = true;
-  const cudaError_t begun = call([&](Runtime& one) {
-    const std::optional<Place> found = place_of(one);
-    if (!found) return cudaErrorInvalidResourceHandle;
-    place = *found;
-    reached_it = one.queues.run_until(place);
-    return cudaSuccess;
-  });
+  const cudaError_t begun = call(
+      [&](Runtime& one) {
+        const std::optional<Place> found = place_of(one);
+        if (!found) return cudaErrorInvalidResourceHandle;
+        place = *found;
+        reached_it = one.queues.run_until(place);
+        return cudaSuccess;
+      },
+      cudaErrorUnknown, name);
   if (begun != cudaSuccess || reached_it) return begun;
   const auto is_missing = [&] {
     const std::scoped_lock lock(mutex);
@@ -324,6 +330,11 @@ void set_callers(Callers those) { callers = std::move(those); }
 std::uint64_t calls() {
   const std::scoped_lock lock(mutex);
   return runtime().calls;
+}
+
+std::map<std::string, std::uint64_t> calls_by_name() {
+  const std::scoped_lock lock(mutex);
+  return runtime().calls_by_name;
 }
 
 std::vector<std::string> faults() {
@@ -586,6 +597,7 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* 
 
 cudaError_t cudaGetDevice(int* device) {
   const std::scoped_lock lock(mutex);
+  ++runtime().calls_by_name["cudaGetDevice"];
   *device = device_index(runtime());
   return cudaSuccess;
 }
