@@ -48,11 +48,18 @@ bool CopyBatch::full(std::int64_t collected_max) const {
          alone_bytes_ >= kAloneMax || bytes_ >= collected_max;
 }
 
-void CopyBatch::queue(CudaStreamRef stream) {
-  for (auto& table : tables_.contiguous) queue_table(stream, table);
-  queue_table(stream, tables_.strided);
+void CopyBatch::queue(CudaStreamRef kernels, CudaStreamRef engine) {
+  for (auto& table : tables_.contiguous) queue_table(kernels, table);
+  queue_table(kernels, tables_.strided);
   tables_.filling = 0;
-  done_.record(stream);
+  if (ways().kernels) by_kernels_.record(kernels);
+  if (ways().engine) by_engine_.record(engine);
+}
+
+bool CopyBatch::done(Ways& ended) const {
+  if (ways().kernels && !ended.kernels) ended.kernels = by_kernels_.done();
+  if (ways().engine && !ended.engine) ended.engine = by_engine_.done();
+  return ended.kernels >= ways().kernels && ended.engine >= ways().engine;
 }
 
 void CopyBatch::finish() {

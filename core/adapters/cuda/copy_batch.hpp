@@ -61,13 +61,19 @@ class CopyBatch {
     std::size_t element_bytes;
   };
 
-  CopyBatch(int device, CopyTables& tables) : tables_(tables), done_(device) {}
+  /// The two ways of copying. Copies of one way end in their order, and wait for none of the other.
+  struct Ways {
+    bool kernels = false;
+    bool engine = false;
+  };
+
+  CopyBatch(int device, CopyTables& tables)
+      : tables_(tables), by_kernels_(device), by_engine_(device) {}
 
   /// Adds a copy between two addresses that the device can reach. The copy must not be empty, and
   /// at most 1 MiB if it is contiguous.
   void add(const StridedCopy& copy);
-  /// Counts the bytes of a copy that was queued by itself on the batch's stream. The batch is done
-  /// only after it.
+  /// Counts the bytes of a copy that was queued by itself. The batch is done only after it.
   void count(std::int64_t bytes) {
     bytes_ += bytes;
     alone_bytes_ += bytes;
@@ -80,17 +86,20 @@ class CopyBatch {
   /// True if no copy may be added, or if the batch has `collected_max` bytes.
   bool full(std::int64_t collected_max) const;
   std::int64_t bytes() const { return bytes_; }
-  /// Queues kernels on `stream` for the copies, and records the end of the batch. The stream's
-  /// device must be current.
-  void queue(CudaStreamRef stream);
-  /// True if the batch is done. Throws if one of its copies failed.
-  bool done() const { return done_.done(); }
+  Ways ways() const { return {.kernels = bytes_ > alone_bytes_, .engine = alone_bytes_ > 0}; }
+  /// Queues kernels for the copies, and records the end of the batch on both streams. Their device
+  /// must be current.
+  void queue(CudaStreamRef kernels, CudaStreamRef engine);
+  /// True if the batch is done. Does not ask for the ways that `ended` has, because later copies of
+  /// these have ended; adds the batch's own. Throws if one of its copies failed.
+  bool done(Ways& ended) const;
   /// Makes the deliveries and empties the batch, which must be done.
   void finish();
 
  private:
   CopyTables& tables_;
-  CudaEvent done_;
+  CudaEvent by_kernels_;
+  CudaEvent by_engine_;
   std::int64_t bytes_ = 0;
   std::int64_t alone_bytes_ = 0;  ///< of them, those of copies that were queued by themselves
   std::vector<StagingMemory> kept_;

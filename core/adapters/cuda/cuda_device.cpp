@@ -61,16 +61,25 @@ struct CudaDevice::State {
     Kind kind = Kind::kGathers;
   };
 
+  /// What is copied by kernels, or by a copy engine. Neither waits for the other, unless the kind
+  /// of copies changes.
+  struct Way {
+    explicit Way(int device) : copies(device), arrived(device), scattered(device) {}
+
+    CudaStream copies;
+    CudaEvent arrived;
+    CudaEvent scattered;  ///< the end of the latest scatters
+  };
+
   State(const std::string& node, int index, std::optional<CudaStreamRef> given, CudaPatience waits)
       : identity(cuda_identity(node, index)),
         name(node + ":" + std::to_string(index)),
         patience(std::move(waits)),
         own(given ? std::nullopt : std::optional<CudaStream>(std::in_place, index)),
         compute(given ? *given : own->ref()),
-        copies(index),
+        kernels(index),
+        engine(index),
         computed(index),
-        arrived(index),
-        scattered(index),
         pool(PinnedPool::create(index)),
         result(index, patience) {
     require_deadline(patience.deadline_ns);
@@ -90,14 +99,27 @@ struct CudaDevice::State {
     return *open.copies;
   }
 
-  /// Makes the copy stream wait for the work queued on `compute` so far.
-  void after_compute() {
+  template <class Visit>
+  void each_way(const Visit& visit) {
+    visit(kernels);
+    visit(engine);
+  }
+
+  /// Makes copies of the way wait for the work queued on `compute` so far.
+  void after_compute(Way& way) {
     // The legacy default stream waits for all blocking streams before an action such as this one,
     // and so for the job's work if that uses the default stream of its thread. Whether a record is
     // such an action is not documented.
     if (compute.handle == nullptr) computed.hold_back(compute);
     computed.record(compute);
-    computed.hold_back(copies.ref());
+    computed.hold_back(way.copies.ref());
+  }
+
+  /// Makes the copies of either way wait for those of the other that are queued.
+  void meet() {
+    each_way([](Way& way) { way.arrived.record(way.copies.ref()); });
+    kernels.arrived.hold_back(engine.copies.ref());
+    engine.arrived.hold_back(kernels.copies.ref());
   }
 
   /// Says which thread queues copies: the one that computes, or any. A stream that is another one
@@ -110,10 +132,12 @@ struct CudaDevice::State {
     if (!open.copies || failed) return;
     try {
       const CurrentDevice current(identity.index);
-      if (caller == Caller::kJob || !per_thread) after_compute();
-      open.copies->queue(copies.ref());
+      const CopyBatch::Ways ways = open.copies->ways();
+      if (ways.kernels && (caller == Caller::kJob || !per_thread)) after_compute(kernels);
+      open.copies->queue(kernels.copies.ref(), engine.copies.ref());
       if (open.kind == Kind::kScatters) {
-        scattered.record(copies.ref());
+        if (ways.kernels) kernels.scattered.record(kernels.copies.ref());
+        if (ways.engine) engine.scattered.record(engine.copies.ref());
         published = false;
       }
     } catch (const std::exception& caught) {
@@ -130,18 +154,20 @@ struct CudaDevice::State {
     CopyBatch& batch = open_batch();
     if (!goes_at_once(copy)) return batch.add(copy);
     const CudaScope scope(identity.index);
-    after_compute();
+    after_compute(engine);
     if (!pinned) until_copies_arrive();
-    copy_bytes(copies.ref(), copy.source, copy.target, static_cast<std::size_t>(copy.run_bytes));
+    copy_bytes(engine.copies.ref(), copy.source, copy.target,
+               static_cast<std::size_t>(copy.run_bytes));
     batch.count(copy.run_bytes);  // full soon, so that few later copies share its end
   }
 
-  /// Waits for all work queued for the copy stream. A copy to or from memory that is not pinned
-  /// would block in the driver until then, without a deadline.
+  /// Waits for all copies that are queued. A copy to or from memory that is not pinned would block
+  /// in the driver until then, without a deadline.
   void until_copies_arrive() {
-    arrived.record(copies.ref());
-    with_patience([this] { return arrived.done(); });
+    each_way([](Way& way) { way.arrived.record(way.copies.ref()); });
+    with_patience([this] { return have_arrived(); });
   }
+  bool have_arrived() const { return kernels.arrived.done() && engine.arrived.done(); }
 
   /// Throws if the job captures its stream: a copy would become part of the graph and not run.
   void require_no_capture() const {
@@ -158,7 +184,7 @@ struct CudaDevice::State {
   void until_idle() {
     require_trusted();
     require_no_capture();
-    after_compute();
+    each_way([this](Way& way) { after_compute(way); });
     until_copies_arrive();
   }
 
@@ -227,6 +253,10 @@ struct CudaDevice::State {
     try {
       if (what != kind) flush(Caller::kJob);
       require_trusted();
+      if (what != kind && !queued.empty()) {
+        const CurrentDevice current(identity.index);
+        meet();
+      }
       kind = what;
       for (const auto& copy : all) {
         (this->*one)(copy);
@@ -235,7 +265,7 @@ struct CudaDevice::State {
       }
       if (per_thread && open.copies) {  // another thread may queue what is collected
         const CurrentDevice current(identity.index);
-        after_compute();
+        after_compute(kernels);
       }
     } catch (...) {
       amid = false;
@@ -254,7 +284,7 @@ struct CudaDevice::State {
     require_trusted();
     if (std::exchange(published, true)) return;
     const CurrentDevice current(identity.index);
-    scattered.hold_back(compute);
+    each_way([this](Way& way) { way.scattered.hold_back(compute); });
   }
 
   void drain() noexcept {
@@ -272,12 +302,15 @@ struct CudaDevice::State {
     return failed || (!queued.empty() && queued.front().event <= event);
   }
 
-  /// True if no copy up to `event` is pending. Finishes their batches, which end in order, so that
-  /// only the last of them is asked for.
+  /// True if no copy up to `event` is pending. Finishes their batches. Asks for the last copies of
+  /// each way alone, because those before them have ended.
   bool copied(std::uint64_t event) {
     const auto after = std::find_if(queued.begin(), queued.end(),
                                     [event](const Batch& batch) { return batch.event > event; });
-    if (after != queued.begin() && !std::prev(after)->copies->done()) return false;
+    CopyBatch::Ways ended;
+    for (auto batch = after; batch != queued.begin();) {
+      if (!(--batch)->copies->done(ended)) return false;
+    }
     for (; !queued.empty() && queued.front().event <= event; queued.pop_front()) {
       ahead -= queued.front().copies->bytes();
       queued.front().copies->finish();
@@ -289,8 +322,8 @@ struct CudaDevice::State {
   /// True if no copy of a batch that could not be queued whole runs any more.
   bool dropped_copies_ended() {
     if (!failed || !open.copies) return true;
-    arrived.record(copies.ref());
-    return arrived.done();
+    each_way([](Way& way) { way.arrived.record(way.copies.ref()); });
+    return have_arrived();
   }
 
   void wait(std::uint64_t event) {
@@ -346,11 +379,12 @@ struct CudaDevice::State {
     try {
       const std::scoped_lock lock(mutex);
       const CudaScope scope(identity.index);
-      after_compute();  // what is freed next waits for the whole device
-      arrived.record(copies.ref());
-      if (arrived.done()) return true;
+      // What is freed next waits for the whole device.
+      each_way([this](Way& way) { after_compute(way); });
+      each_way([](Way& way) { way.arrived.record(way.copies.ref()); });
+      if (have_arrived()) return true;
       require_patience();
-      with_patience([this] { return arrived.done(); });
+      with_patience([this] { return have_arrived(); });
     } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): no caller is left to tell
     }
     const std::scoped_lock lock(trust);
@@ -370,10 +404,9 @@ struct CudaDevice::State {
   CudaStreamRef compute;
   const CudaStreamRef first = compute;  ///< the stream with which the device was made
   bool per_thread = is_per_thread(compute);
-  CudaStream copies;
+  Way kernels;
+  Way engine;
   CudaEvent computed;
-  CudaEvent arrived;
-  CudaEvent scattered;  ///< the end of the latest batch of scatters
   std::shared_ptr<PinnedPool> pool;
   KernelResult result;
   std::uint64_t last_event = 0;
@@ -384,7 +417,7 @@ struct CudaDevice::State {
   Batch open;                ///< no batch (null) or one that is not empty
   std::deque<Batch> queued;  ///< oldest batch first
   std::int64_t ahead = 0;    ///< bytes of these
-  bool published = true;     ///< false if `compute` does not wait for `scattered` yet
+  bool published = true;     ///< false if `compute` does not wait for all scatters yet
   std::vector<std::unique_ptr<CopyBatch>> spare;
 };
 

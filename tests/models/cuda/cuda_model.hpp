@@ -85,6 +85,10 @@ std::size_t allocations_on(int device);
 void block(void* stream);
 void let_go();
 
+/// Copies that a copy engine makes (cudaMemcpyAsync) and that are queued from now on don't run
+/// before let_go(), as if the engine were slow.
+void hold_copies();
+
 /// Begins the capture of a CUDA graph with a stream, in mode "global". Calls that may wait for the
 /// device, on any thread that has not chosen another mode, are refused and end it. Work that is
 /// queued on the stream becomes part of the graph and does not run.

@@ -44,6 +44,58 @@ TEST_F(WhatIsWaitedFor, is_the_batch_of_a_large_copy_and_no_later_one) {
   EXPECT_EQ(second[kLarge - 1], std::byte{7});
 }
 
+TEST_F(WhatIsWaitedFor, by_a_table_is_no_copy_of_an_engine) {
+  reset({.schedule = Schedule::kEager});
+  CudaDevice device("node7", 0);
+  const testing_gpu::OnDevice source(device, Bytes(kLarge, std::byte{7}));
+  const auto large = device.staging(kLarge);
+  const auto small = device.staging(64);
+  large[0] = small[0] = std::byte{0};
+  hold_copies();
+  const DeviceEvent first = gather(device, source, large, kLarge);
+  const DeviceEvent second = gather(device, source, small, 64);
+  device.publish();
+  EXPECT_EQ(small[0], std::byte{7}) << "waits for the copy of an engine";
+  EXPECT_EQ(large[0], std::byte{0});
+  let_go();
+  device.wait(second);
+  device.wait(first);
+  EXPECT_EQ(large[0], std::byte{7});
+}
+
+/// Gathers one part of memory and then scatters it whole, by another way, or the other way round.
+/// Returns what the gather saw.
+std::byte seen_by_gather(std::int64_t gathered, std::int64_t scattered, bool scatters_first) {
+  CudaDevice device("node7", 0);
+  const testing_gpu::OnDevice memory(device, Bytes(kLarge, std::byte{1}));
+  const auto taken = device.staging(kLarge);
+  const auto given = device.staging(kLarge);
+  std::fill_n(taken.get(), kLarge, std::byte{0});
+  std::fill_n(given.get(), kLarge, std::byte{2});
+  const GatherCopy gather{{memory.data(), {1}}, {taken.get(), {1}}, {gathered}, 1};
+  const ScatterCopy scatter{{given.get(), {1}}, {memory.data(), {1}}, {scattered}, 1};
+  if (scatters_first) device.scatter({&scatter, 1});
+  const DeviceEvent event = device.gather({&gather, 1});
+  if (scatters_first) {
+    device.wait(event);
+  } else {
+    device.wait(device.scatter({&scatter, 1}));
+    EXPECT_EQ(memory.read()[0], std::byte{2});
+  }
+  return taken[0];
+}
+
+TEST_F(WhatIsWaitedFor, when_the_kind_changes_is_every_copy_of_the_kind_before) {
+  for (const auto schedule : {Schedule::kLatest, Schedule::kEager}) {
+    for (const auto& [gathered, scattered] :
+         {std::pair(std::int64_t{64}, kLarge), std::pair(kLarge, std::int64_t{64})}) {
+      reset({.schedule = schedule});
+      EXPECT_EQ(seen_by_gather(gathered, scattered, false), std::byte{1}) << gathered;
+      EXPECT_EQ(seen_by_gather(gathered, scattered, true), std::byte{2}) << gathered;
+    }
+  }
+}
+
 TEST_F(WhatIsWaitedFor, by_later_work_is_every_batch_of_a_scatter) {
   CudaDevice device("node7", 0);
   // More copies than one batch holds.

@@ -70,7 +70,8 @@ void Queues::go_on() {
 }
 
 bool Queues::poll(const Place& place) {
-  if (!reached(place) && ++polled_ >= kPolls) run_until(place);
+  if (reached(place)) return true;
+  if (++polled_ >= kPolls) run_until(place);
   if (!reached(place)) return false;
   polled_ = 0;
   return true;

@@ -110,6 +110,7 @@ struct Runtime {
   std::uint64_t memory_calls = 0;
   bool no_room = false;  ///< true if the next allocation of device memory is to fail
   bool blocks = true;    ///< false once let_go() was called
+  bool holds_copies = false;
   std::vector<std::string> faults = {};
 };
 
@@ -401,6 +402,12 @@ void block(void* stream) {
 void let_go() {
   const std::scoped_lock lock(mutex);
   runtime().blocks = false;
+  runtime().holds_copies = false;
+}
+
+void hold_copies() {
+  const std::scoped_lock lock(mutex);
+  runtime().holds_copies = true;
 }
 
 void begin_capture(void* stream) {
@@ -665,7 +672,8 @@ cudaError_t cudaMemcpyAsync(void* target, const void* source, std::size_t bytes,
     one.add(queue, {.run = [&one, device = queue->device, to, from, bytes,
                             taken] { copy_now(one, device, to, from, bytes); },
                     .waits_for = {},
-                    .touched = {{to, bytes}, {from, bytes}}});
+                    .touched = {{to, bytes}, {from, bytes}},
+                    .held = [&one] { return one.holds_copies; }});
     fills_host = one.memory.at(target) == nullptr && !one.queues.run_until(end_of(queue));
     return cudaSuccess;
   });
