@@ -6,8 +6,10 @@
 #include <optional>
 #include <set>
 #include <span>
-#include <type_traits>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "core/base/check.hpp"
 #include "core/format/metadata.hpp"
@@ -22,9 +24,27 @@ using pickle::Protocol;
 
 constexpr std::string_view kModule = "torch.distributed.checkpoint.metadata";
 
+/// Returns the positions of tensors, and after them of objects, in the order of their recorded
+/// places. At equal places, tensors come first.
+std::vector<std::size_t> order_of(const Catalog& catalog) {
+  std::vector<std::pair<std::uint32_t, std::size_t>> places;
+  places.reserve(catalog.tensors.size() + catalog.objects.size());
+  for (const auto& tensor : catalog.tensors) places.emplace_back(tensor.place, places.size());
+  for (const auto& object : catalog.objects) places.emplace_back(object.place, places.size());
+  std::sort(places.begin(), places.end());
+  std::vector<std::size_t> order;
+  order.reserve(places.size());
+  for (const auto& [place, at] : places) order.push_back(at);
+  return order;
+}
+
 class MetadataWriter {
  public:
-  explicit MetadataWriter(const Metadata& metadata) : metadata_(metadata) {}
+  explicit MetadataWriter(const Metadata& metadata)
+      : metadata_(metadata),
+        order_(order_of(metadata.catalog)),
+        keys_(order_.size()),
+        files_(metadata.catalog.files.size()) {}
 
   Bytes write() {
     begin_object(kModule, "Metadata");
@@ -49,16 +69,10 @@ class MetadataWriter {
  private:
   void begin_object(std::string_view module, std::string_view name) {
     out_.global(module, name);
-    out_.empty_tuple();
-    out_.op('\x81');
-    out_.op('}');
-    out_.mark();
+    out_.ops(")\x81}(");
   }
-  void attribute(std::string_view name) { out_.shared_text(name); }
-  void end_object() {
-    out_.op('u');
-    out_.op('b');
-  }
+  void attribute(std::string_view name) { out_.lasting_text(name); }
+  void end_object() { out_.ops("ub"); }
   void integers(std::span<const std::int64_t> values) {
     if (values.size() > 3) out_.mark();
     for (const std::int64_t value : values) out_.integer(value);
@@ -66,6 +80,10 @@ class MetadataWriter {
   }
   void size(std::span<const std::int64_t> values);
   void size(const Dims& dims) { size(std::span(dims.begin(), dims.size())); }
+  void size(const Dims& extents, const FoldedExtents& folded) {
+    if (folded.empty()) return size(extents);
+    size(unfolded(extents, folded));
+  }
   void offset_of(const StoredTensor& tensor, const StoredChunk& chunk) {
     if (tensor.folded.empty()) return size(chunk.box.offset);
     size(unfolded_offset(chunk.box.offset, tensor.folded));
@@ -77,19 +95,20 @@ class MetadataWriter {
   void write_layout();
   void write_memory_format(std::uint8_t format);
   void write_planner();
-  void write_path(std::string_view key, const std::vector<PathStep>* path);
+  void write_path(std::uint32_t key, const PlannerEntry& entry);
   void write_storages();
-  void write_storage(const StoredTensor& tensor, std::size_t position);
-  void write_storage(const StoredObject& object);
-  void begin_index(std::string_view key);
+  void write_storage(std::uint32_t key, const StoredTensor& tensor, std::size_t position);
+  void write_storage(std::uint32_t key, const StoredObject& object);
+  void begin_index(std::uint32_t key);
   void write_place(FileIndex file, ByteRange range);
   void write_storage_meta();
   bool has_original_shapes() const;
   void write_mcore();
-  /// Writes the text of a key at its first use, and a reference to the memo at later uses.
-  void key_text(std::string_view key) { out_.shared_text(key); }
-
   const Metadata& metadata_;
+  std::vector<std::size_t> order_;  ///< see order_of()
+  /// Index in the memo of the key of each tensor and, after those, of each object.
+  std::vector<std::uint32_t> keys_;
+  std::vector<std::optional<std::uint32_t>> files_;  ///< index in the memo of each file's name
   Emitter out_{Protocol::kFour};
   std::optional<std::uint32_t> layout_;
   std::map<std::uint8_t, std::uint32_t> memory_formats_;
@@ -103,43 +122,28 @@ void MetadataWriter::size(std::span<const std::int64_t> values) {
   out_.op('R');
 }
 
-/// Visits tensors and objects in the order of their recorded positions. At equal positions, tensors
-/// come first.
-template <class Visit>
-void each_in_order(const Catalog& catalog, const Visit& visit) {
-  std::vector<std::pair<std::uint32_t, std::size_t>> order;
-  const std::size_t tensors = catalog.tensors.size();
-  for (const auto& tensor : catalog.tensors) order.emplace_back(tensor.place, order.size());
-  for (const auto& object : catalog.objects) order.emplace_back(object.place, order.size());
-  std::sort(order.begin(), order.end());
-  for (const auto& [place, index] : order) {
-    if (index < tensors) {
-      visit(catalog.tensors[index]);
-    } else {
-      visit(catalog.objects[index - tensors]);
-    }
-  }
-}
-
 void MetadataWriter::write_keys() {
+  const Catalog& catalog = metadata_.catalog;
+  const std::size_t tensors = catalog.tensors.size();
   out_.op('}');
   out_.mark();
-  each_in_order(metadata_.catalog, [this](const auto& item) {
-    key_text(item.key);
-    if constexpr (std::is_same_v<std::decay_t<decltype(item)>, StoredTensor>) {
-      write_tensor(item);
+  for (const std::size_t at : order_) {
+    const bool is_tensor = at < tensors;
+    keys_[at] =
+        out_.shared_text(is_tensor ? catalog.tensors[at].key : catalog.objects[at - tensors].key);
+    if (is_tensor) {
+      write_tensor(catalog.tensors[at]);
     } else {
       write_object();
     }
-  });
+  }
   out_.op('u');
 }
 
 /// Writes an object without state: the opcode NEWOBJ without BUILD.
 void MetadataWriter::write_object() {
   out_.global(kModule, "BytesStorageMetadata");
-  out_.empty_tuple();
-  out_.op('\x81');
+  out_.ops(")\x81");
 }
 
 void MetadataWriter::write_tensor(const StoredTensor& tensor) {
@@ -147,7 +151,7 @@ void MetadataWriter::write_tensor(const StoredTensor& tensor) {
   attribute("properties");
   write_properties(tensor);
   attribute("size");
-  size(unfolded(tensor.shape, tensor.folded));
+  size(tensor.shape, tensor.folded);
   attribute("chunks");
   out_.op(']');
   out_.mark();
@@ -156,11 +160,7 @@ void MetadataWriter::write_tensor(const StoredTensor& tensor) {
     attribute("offsets");
     offset_of(tensor, chunk);
     attribute("sizes");
-    if (tensor.folded.empty()) {
-      size(chunk.box.extent);
-    } else {
-      size(unfolded(chunk.box.extent, tensor.folded));
-    }
+    size(chunk.box.extent, tensor.folded);
     end_object();
   }
   out_.op('e');
@@ -175,8 +175,7 @@ void MetadataWriter::write_properties(const StoredTensor& tensor) {
   TensorTraits traits = tensor.traits;
   if (!metadata_.write_strides) traits.strides.reset();
   out_.global(kModule, "TensorProperties");
-  out_.empty_tuple();
-  out_.op('\x81');
+  out_.ops(")\x81");
   const std::pair key{tensor.dtype, traits};
   const auto known = properties_.find(key);
   if (known != properties_.end()) {
@@ -216,56 +215,69 @@ void MetadataWriter::write_memory_format(std::uint8_t format) {
 
 /// Writes the planner entries in order, then one entry for each key that lacks one.
 void MetadataWriter::write_planner() {
-  const Catalog& catalog = metadata_.catalog;
-  std::set<std::string_view> missing;
-  each_in_order(catalog, [&](const auto& item) { missing.insert(item.key); });
+  const auto last = std::max_element(keys_.begin(), keys_.end());
+  std::vector<bool> missing(last == keys_.end() ? 0 : *last + 1);  // by index in the memo
+  for (const std::uint32_t key : keys_) missing[key] = true;
+  const auto take = [&](std::uint32_t key) {
+    const bool taken = key < missing.size() && missing[key];
+    if (taken) missing[key] = false;
+    return taken;
+  };
   out_.op('}');
   out_.mark();
   for (const PlannerEntry& entry : metadata_.planner_data) {
-    if (missing.erase(entry.key) != 0) write_path(entry.key, &entry.path);
+    const auto key = out_.index_of(entry.key);
+    if (key && take(*key)) write_path(*key, entry);
   }
-  each_in_order(catalog, [&](const auto& item) {
-    if (missing.contains(item.key)) write_path(item.key, nullptr);
-  });
+  for (const std::size_t at : order_) {
+    if (!take(keys_[at])) continue;
+    out_.get(keys_[at]);
+    out_.get(keys_[at]);
+    out_.tuple(1);
+  }
   out_.op('u');
 }
 
-void MetadataWriter::write_path(std::string_view key, const std::vector<PathStep>* path) {
-  key_text(key);
-  if (path == nullptr) {
-    key_text(key);
-    return out_.tuple(1);
-  }
-  if (path->size() > 3) out_.mark();
-  for (const PathStep& step : *path) {
-    if (const auto* position = std::get_if<std::int64_t>(&step)) {
-      out_.integer(*position);
+void MetadataWriter::write_path(std::uint32_t key, const PlannerEntry& entry) {
+  out_.get(key);
+  if (entry.path.size() > 3) out_.mark();
+  for (const PathStep& step : entry.path) {
+    const auto* text = std::get_if<std::string>(&step);
+    if (text == nullptr) {
+      out_.integer(std::get<std::int64_t>(step));
+    } else if (*text == entry.key) {
+      out_.get(key);
     } else {
-      out_.shared_text(std::get<std::string>(step));
+      out_.shared_text(*text);
     }
   }
-  out_.tuple(path->size());
+  out_.tuple(entry.path.size());
 }
 
 void MetadataWriter::write_storages() {
+  const Catalog& catalog = metadata_.catalog;
   out_.op('}');
   out_.mark();
-  for (const StoredTensor& tensor : metadata_.catalog.tensors) {
-    std::set<Dims> written;  // chunks at equal offsets share an entry
+  for (std::size_t t = 0; t < catalog.tensors.size(); ++t) {
+    const StoredTensor& tensor = catalog.tensors[t];
+    std::set<Dims> written;  // chunks at equal offsets share an entry; not needed for one chunk
     for (std::size_t i = 0; i < tensor.chunks.size(); ++i) {
       const StoredChunk& chunk = tensor.chunks[i];
-      if (chunk.file == kNoFile || !written.insert(chunk.box.offset).second) continue;
-      write_storage(tensor, i);
+      if (chunk.file == kNoFile) continue;
+      if (tensor.chunks.size() > 1 && !written.insert(chunk.box.offset).second) continue;
+      write_storage(keys_[t], tensor, i);
     }
   }
-  for (const StoredObject& object : metadata_.catalog.objects) {
-    if (object.file != kNoFile) write_storage(object);
+  for (std::size_t i = 0; i < catalog.objects.size(); ++i) {
+    const StoredObject& object = catalog.objects[i];
+    if (object.file != kNoFile) write_storage(keys_[catalog.tensors.size() + i], object);
   }
   out_.op('u');
 }
 
-void MetadataWriter::write_storage(const StoredTensor& tensor, std::size_t position) {
-  begin_index(tensor.key);
+void MetadataWriter::write_storage(std::uint32_t key, const StoredTensor& tensor,
+                                   std::size_t position) {
+  begin_index(key);
   out_.integer(static_cast<std::int64_t>(position));
   attribute("offset");
   offset_of(tensor, tensor.chunks[position]);
@@ -274,25 +286,29 @@ void MetadataWriter::write_storage(const StoredTensor& tensor, std::size_t posit
 }
 
 /// Objects lack the attribute `offset`; it is not None.
-void MetadataWriter::write_storage(const StoredObject& object) {
-  begin_index(object.key);
+void MetadataWriter::write_storage(std::uint32_t key, const StoredObject& object) {
+  begin_index(key);
   out_.none();
   end_object();
   write_place(object.file, object.range);
 }
 
 /// The object must be complete as a key, because its hash needs fqn.
-void MetadataWriter::begin_index(std::string_view key) {
+void MetadataWriter::begin_index(std::uint32_t key) {
   begin_object(kModule, "MetadataIndex");
   attribute("fqn");
-  key_text(key);
+  out_.get(key);
   attribute("index");
 }
 
 void MetadataWriter::write_place(FileIndex file, ByteRange range) {
   begin_object("torch.distributed.checkpoint.filesystem", "_StorageInfo");
   attribute("relative_path");
-  out_.shared_text(metadata_.catalog.files.at(file));
+  if (auto& known = files_.at(file)) {
+    out_.get(*known);
+  } else {
+    known = out_.shared_text(metadata_.catalog.files[file]);
+  }
   attribute("offset");
   out_.integer(static_cast<std::int64_t>(range.offset));
   attribute("length");
@@ -326,8 +342,9 @@ bool MetadataWriter::has_original_shapes() const {
 void MetadataWriter::write_mcore() {
   out_.op('}');
   out_.mark();
-  for (const StoredTensor& tensor : metadata_.catalog.tensors) {
-    key_text(tensor.key);
+  for (std::size_t t = 0; t < metadata_.catalog.tensors.size(); ++t) {
+    const StoredTensor& tensor = metadata_.catalog.tensors[t];
+    out_.get(keys_[t]);
     out_.op('}');
     if (tensor.original_shape.empty()) continue;
     attribute("nd_reformulated_orig_global_shape");

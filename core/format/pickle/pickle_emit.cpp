@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "core/base/hash.hpp"
 #include "core/base/utf8.hpp"
 #include "core/format/pickle/pickle_names.hpp"
 #include "reprise/error.hpp"
@@ -126,17 +127,33 @@ std::uint32_t Emitter::memoize() {
 
 void Emitter::get(std::uint32_t index) {
   if (index <= 0xff) {
-    op('h');
-    append_le(out_, static_cast<std::uint8_t>(index));
+    append(out_, std::array{std::byte{'h'}, static_cast<std::byte>(index)});
   } else {
     op('j');
     append_le(out_, index);
   }
 }
 
+bool Emitter::Lasting::is(std::string_view a, std::string_view b) const {
+  const auto same = [](std::string_view one, std::string_view other) {
+    return one.data() == other.data() && one.size() == other.size();
+  };
+  return index != kNone && same(name, b) && same(module, a);
+}
+
+Emitter::Lasting& Emitter::lasting(std::string_view name) {
+  return lasting_[mix64(std::bit_cast<std::uintptr_t>(name.data())) % lasting_.size()];
+}
+
 void Emitter::global(std::string_view module, std::string_view name) {
+  Lasting& last = lasting(name);
+  if (last.is(module, name)) return get(last.index);
   const std::pair key{module, name};
-  if (const auto known = globals_.find(key); known != globals_.end()) return get(known->second);
+  const auto known = globals_.find(key);
+  if (known != globals_.end()) {
+    last = {module, name, known->second};
+    return get(known->second);
+  }
   if (protocol_ == Protocol::kTwo) {
     const ModuleAndName written = protocol2_name({module, name});
     op('c');
@@ -149,14 +166,27 @@ void Emitter::global(std::string_view module, std::string_view name) {
     shared_text(name);
     op('\x93');
   }
-  globals_.emplace(key, memoize());
+  last = {module, name, globals_.emplace(key, memoize()).first->second};
 }
 
-void Emitter::shared_text(std::string_view value) {
-  auto& alike = texts_[hash_of(value)];
-  if (const auto known = alike.find(value); known != alike.end()) return get(known->second);
+std::uint32_t Emitter::shared_text(std::string_view value) {
+  if (const auto known = texts_.find(value, out_)) {
+    get(*known);
+    return *known;
+  }
   text(value);
-  alike.emplace(std::string(value), memoize());
+  texts_.add(value, memo_count_, out_);
+  return memoize();
+}
+
+void Emitter::lasting_text(std::string_view value) {
+  Lasting& last = lasting(value);
+  if (last.is({}, value)) return get(last.index);
+  last = {{}, value, shared_text(value)};
+}
+
+std::optional<std::uint32_t> Emitter::index_of(std::string_view text) const {
+  return texts_.find(text, out_);
 }
 
 }  // namespace reprise::pickle

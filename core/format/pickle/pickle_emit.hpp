@@ -1,14 +1,15 @@
 #pragma once
 // Writes the opcodes of a pickle. One emitter writes one pickle.
 
-#include <functional>
+#include <array>
+#include <cstdint>
 #include <map>
-#include <string>
+#include <optional>
 #include <string_view>
 #include <utility>
 
 #include "core/base/bytes.hpp"
-#include "core/base/hash.hpp"
+#include "core/format/pickle/text_memo.hpp"
 #include "reprise/tensor.hpp"
 
 namespace reprise::pickle {
@@ -26,6 +27,7 @@ class Emitter {
   Bytes finish();
 
   void op(char code) { out_.push_back(static_cast<std::byte>(code)); }
+  void ops(std::string_view codes) { append(out_, as_bytes(codes)); }
   void none() { op('N'); }
   void boolean(bool value) { op(value ? '\x88' : '\x89'); }
   void integer(std::int64_t value);
@@ -50,18 +52,32 @@ class Emitter {
   /// texts must outlive the emitter.
   void global(std::string_view module, std::string_view name);
   /// Writes text that occurs often. Like global(), writes it in full once and refers to the memo
-  /// after that.
-  void shared_text(std::string_view value);
+  /// after that. Returns its index there.
+  std::uint32_t shared_text(std::string_view value);
+  /// Like shared_text(), for a text that outlives the emitter, such as the name of an attribute.
+  void lasting_text(std::string_view value);
+  /// Returns the memo index of a text that shared_text() has written; nothing if it has not.
+  std::optional<std::uint32_t> index_of(std::string_view text) const;
 
  private:
+  /// What was written of lasting texts, found by their addresses: the few names that each object of
+  /// a large pickle repeats.
+  struct Lasting {
+    std::string_view module;  ///< empty for a text
+    std::string_view name;
+    std::uint32_t index = kNone;
+
+    static constexpr std::uint32_t kNone = 0xffffffff;
+    bool is(std::string_view a, std::string_view b) const;
+  };
+  Lasting& lasting(std::string_view name);
+
   Protocol protocol_;
   Bytes out_;
   std::uint32_t memo_count_ = 0;
   std::map<std::pair<std::string_view, std::string_view>, std::uint32_t> globals_;
-  /// Memo indices of texts. The outer key is the text's hash, because comparing the keys of a large
-  /// state is slow: they share long prefixes. The inner map is sorted, because a hostile writer can
-  /// make many texts with equal hashes.
-  std::map<std::uint64_t, std::map<std::string, std::uint32_t, std::less<>>> texts_;
+  TextMemo texts_;
+  std::array<Lasting, 64> lasting_;
 };
 
 }  // namespace reprise::pickle

@@ -137,8 +137,11 @@ class ValueWriter {
 
 void ValueWriter::emit(const std::string& value) {
   // Short text, such as the key of a dict, is often repeated; long text rarely is.
-  if (value.size() <= 64) return out_.shared_text(value);
-  out_.text(value);
+  if (value.size() <= 64) {
+    out_.shared_text(value);
+  } else {
+    out_.text(value);
+  }
 }
 
 void ValueWriter::emit_items(const List& items) {

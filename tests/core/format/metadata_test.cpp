@@ -240,6 +240,33 @@ TEST(Metadata, storage_paths_that_leave_the_directory_are_refused) {
   EXPECT_EQ(read(write_metadata(nested)).catalog.files, nested.catalog.files);
 }
 
+TEST(Metadata, keys_may_be_called_like_attributes_and_files) {
+  Metadata metadata = small();
+  const StoredTensor form = metadata.catalog.tensors.front();
+  metadata.catalog.tensors.clear();
+  for (const char* key : {"chunks", "offset", "properties", "relative_path", "size", "torch"}) {
+    metadata.catalog.tensors.push_back(form);
+    metadata.catalog.tensors.back().key = key;
+  }
+  metadata.catalog.objects.front().key = metadata.catalog.files.front();
+  metadata.planner_data = {{"not a key", {"fqn"}},
+                           {"size", {"a", 3, "size"}},
+                           {"fqn", {"size"}},
+                           {"size", {"once more"}}};
+  const Metadata back = read(write_metadata(metadata));
+  ASSERT_EQ(back.catalog.tensors.size(), metadata.catalog.tensors.size());
+  for (std::size_t i = 0; i < back.catalog.tensors.size(); ++i) {
+    EXPECT_EQ(back.catalog.tensors[i].key, metadata.catalog.tensors[i].key);
+    EXPECT_EQ(back.catalog.tensors[i].chunks, form.chunks);
+  }
+  EXPECT_EQ(back.catalog.objects.front().key, metadata.catalog.files.front());
+  const std::vector<PathStep> path = {"a", std::int64_t{3}, "size"};
+  ASSERT_EQ(back.planner_data.size(), 7U);  // an entry for each key, that of "size" first
+  EXPECT_EQ(back.planner_data[0].key, "size");
+  EXPECT_EQ(back.planner_data[0].path, path);
+  EXPECT_EQ(back.planner_data[1].path, std::vector<PathStep>{"chunks"});
+}
+
 TEST(Metadata, a_text_that_is_refused_is_named_by_its_place_in_the_file) {
   Metadata metadata = small();
   metadata.catalog.files = {"../../x.distcp"};
