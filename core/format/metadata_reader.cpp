@@ -135,6 +135,10 @@ class TablesReader {
     const auto [keys, planner, storage, meta, version, mcore, plans] =
         objects_.attributes<7>(root_, {"state_dict_metadata", "planner_data", "storage_data",
                                        "storage_meta", "version", "mcore_data", "all_local_plans"});
+    if (keys != kNoNode && graph_.kind(keys) == Kind::kDict) {
+      const std::size_t count = graph_.count(graph_.chain(keys)) / 2;
+      tables_.tensors.reserve(std::min(count, chunk_budget_ / 4));  // a tensor has 64 bytes or more
+    }
     objects_.each_entry(keys, "state_dict_metadata",
                         [this](NodeId key, NodeId value) { read_key(key, value); });
     if (!objects_.missing(mcore)) {

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "core/base/check.hpp"
+#include "core/base/key_order.hpp"
 #include "core/format/rank_tables.hpp"
 #include "reprise/error.hpp"
 
@@ -15,8 +16,7 @@ constexpr std::size_t kNotesOfAKindMax = 8;
 
 template <class Item>
 void sort_by_key(std::vector<Item>& items) {
-  std::stable_sort(items.begin(), items.end(),
-                   [](const Item& a, const Item& b) { return a.key < b.key; });
+  sort_by_keys(items, [](const Item& item) -> const std::string& { return item.key; });
 }
 
 Metadata single_table(MetadataTables table, FileNames names, Notes notes) {

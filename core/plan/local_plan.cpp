@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "core/base/hash.hpp"
+#include "core/base/key_order.hpp"
 #include "core/plan/save_plan.hpp"
 
 namespace reprise {
@@ -127,10 +128,7 @@ const std::string& key_of(const ObjectOffer& offer) { return offer.key; }
 
 template <class Offer>
 void sort_by_key(std::vector<Offer>& offers) {
-  const auto by_key = [](const Offer& a, const Offer& b) { return key_of(a) < key_of(b); };
-  if (!std::is_sorted(offers.begin(), offers.end(), by_key)) {
-    std::sort(offers.begin(), offers.end(), by_key);
-  }
+  sort_by_keys(offers, [](const Offer& offer) -> const std::string& { return key_of(offer); });
   const auto twice =
       std::adjacent_find(offers.begin(), offers.end(),
                          [](const Offer& a, const Offer& b) { return key_of(a) == key_of(b); });

@@ -5,6 +5,8 @@
 #include <numeric>
 #include <unordered_map>
 
+#include "core/base/key_order.hpp"
+
 namespace reprise {
 namespace {
 
@@ -101,10 +103,7 @@ void OfferBook::collect(std::vector<std::uint32_t>& placed_keys,
 }
 
 std::vector<std::uint32_t> OfferBook::sort_keys() {
-  std::vector<std::uint32_t> order(keys_.size());
-  std::iota(order.begin(), order.end(), 0U);
-  std::sort(order.begin(), order.end(),
-            [this](std::uint32_t a, std::uint32_t b) { return keys_[a] < keys_[b]; });
+  const auto order = order_of_keys(keys_);
   std::vector<std::uint32_t> position(keys_.size());
   std::vector<std::string_view> sorted(keys_.size());
   for (std::uint32_t p = 0; p < order.size(); ++p) {

@@ -9,6 +9,7 @@
 #include "core/agree/peer_wire.hpp"
 #include "core/base/caught.hpp"
 #include "core/base/codes.hpp"
+#include "core/base/key_order.hpp"
 #include "core/format/bytes_item.hpp"
 #include "core/ports/store_path.hpp"
 #include "core/ports/tasks_at_once.hpp"
@@ -30,8 +31,7 @@ class LeafIndex {
  public:
   explicit LeafIndex(const StateDict& state) {
     for (const auto& leaf : state.tensors) leaves_.push_back(&leaf);
-    std::sort(leaves_.begin(), leaves_.end(),
-              [](const TensorLeaf* a, const TensorLeaf* b) { return a->key < b->key; });
+    sort_by_keys(leaves_, [](const TensorLeaf* leaf) -> const std::string& { return leaf->key; });
   }
 
   LeafOrigin find(const std::string& key, const Box& box) const {

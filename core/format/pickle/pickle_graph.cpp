@@ -44,13 +44,16 @@ std::string_view name_of(Kind kind) {
 }
 
 Graph::Graph(ByteSpan input) : input_(input) {
-  // Upper limit on the number of nodes for which space is reserved in advance; enough for a small
-  // pickle. The pickle of a tensor has at least 4 bytes per node.
-  constexpr std::size_t kRoomMax = 4096;
-  const std::size_t room = std::min(input.size() / 4, kRoomMax);
+  // Space for as many nodes as pickles have: a small one has 4 bytes or more per node, that of a
+  // `.metadata` 7 or more. Beyond the limit, the space grows with the nodes.
+  constexpr std::size_t kSmall = 4096;
+  constexpr std::size_t kRoomMax = std::size_t{1} << 20U;
+  const std::size_t room =
+      std::max(std::min(input.size() / 4, kSmall), std::min(input.size() / 7, kRoomMax));
   nodes_.reserve(kShared.size() + room);
   nodes_.assign(kShared.begin(), kShared.end());
-  items_.reserve(room);
+  items_.reserve(2 * room);
+  if (room > kSmall) instances_.reserve(room / 4);
 }
 
 NodeId Graph::add_none() { return kNone; }
@@ -117,7 +120,9 @@ NodeId Graph::add_instance(const Instance& instance, bool hashable) {
 
 void Graph::freeze(NodeId node) {
   if (kind(node) < Kind::kTuple) return;  // such a node has no parts and never changes
-  to_freeze_.push_back(node);
+  if (nodes_[node].frozen) return;
+  nodes_[node].frozen = true;
+  open_parts(node);
   while (!to_freeze_.empty()) {
     const NodeId next = to_freeze_.back();
     to_freeze_.pop_back();

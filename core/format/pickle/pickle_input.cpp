@@ -18,12 +18,6 @@ Input::Input(ByteSpan bytes, const PickleSource& where) : bytes_(bytes), where_(
   }
 }
 
-std::byte Input::opcode() {
-  opcode_at_ = at_;
-  if (at_end()) fail_at_end("the pickle ends without STOP: it is truncated");
-  return bytes_[at_++];
-}
-
 double Input::take_double() {
   const ByteSpan big = skip(8);
   std::uint64_t bits = 0;
@@ -31,14 +25,9 @@ double Input::take_double() {
   return std::bit_cast<double>(bits);
 }
 
-ByteSpan Input::skip(std::uint64_t length) {
-  if (length > remaining()) {
-    fail_at_end("the pickle is truncated or garbled: " + std::to_string(length) +
-                " bytes should follow, " + std::to_string(remaining()) + " do");
-  }
-  const ByteSpan taken = bytes_.subspan(at_, static_cast<std::size_t>(length));
-  at_ += static_cast<std::size_t>(length);
-  return taken;
+void Input::fail_short(std::uint64_t length) {
+  fail_at_end("the pickle is truncated or garbled: " + std::to_string(length) +
+              " bytes should follow, " + std::to_string(remaining()) + " do");
 }
 
 std::string_view Input::line(std::size_t length_max) {

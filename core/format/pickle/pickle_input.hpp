@@ -18,7 +18,11 @@ class Input {
   std::size_t remaining() const { return bytes_.size() - at_; }
 
   /// Returns the next opcode. Later errors report its position.
-  std::byte opcode();
+  std::byte opcode() {
+    opcode_at_ = at_;
+    if (at_end()) fail_at_end("the pickle ends without STOP: it is truncated");
+    return bytes_[at_++];
+  }
   std::size_t opcode_position() const { return opcode_at_; }
 
   template <class T>
@@ -32,7 +36,12 @@ class Input {
     return as_text(bytes_.subspan(at_, static_cast<std::size_t>(length)));
   }
   /// Returns the next `length` bytes.
-  ByteSpan skip(std::uint64_t length);
+  ByteSpan skip(std::uint64_t length) {
+    if (length > remaining()) fail_short(length);
+    const ByteSpan taken = bytes_.subspan(at_, static_cast<std::size_t>(length));
+    at_ += static_cast<std::size_t>(length);
+    return taken;
+  }
   /// Returns the text up to the next newline and skips that newline. The text has at most
   /// `length_max` bytes.
   std::string_view line(std::size_t length_max);
@@ -43,6 +52,8 @@ class Input {
   bool ran_out() const { return ran_out_; }
 
  private:
+  [[noreturn]] void fail_short(std::uint64_t length);
+
   ByteSpan bytes_;
   const PickleSource& where_;
   std::size_t at_ = 0;

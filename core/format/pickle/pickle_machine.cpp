@@ -562,7 +562,9 @@ void PickleMachine::put(std::size_t index) {
 }
 
 void PickleMachine::get(std::size_t index) {
-  if (const auto far = far_memo_.find(index); far != far_memo_.end()) return push(far->second);
+  if (!far_memo_.empty()) {
+    if (const auto far = far_memo_.find(index); far != far_memo_.end()) return push(far->second);
+  }
   if (index >= memo_.size() || memo_[index] == kNoNode) {
     input_.fail(Code::kTornFile,
                 "memo entry " + std::to_string(index) + " was never made: garbled");
