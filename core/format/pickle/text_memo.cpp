@@ -8,7 +8,7 @@
 namespace reprise::pickle {
 namespace {
 
-constexpr std::size_t kSlotsFirst = 64;
+constexpr std::size_t kSlotsFirst = 16;
 constexpr std::size_t kSlotsSeen = 16;  ///< how many slots a text may be in
 
 std::string_view text_at(const Bytes& out, std::uint64_t begin, std::uint32_t size) {

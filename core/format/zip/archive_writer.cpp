@@ -1,6 +1,7 @@
 #include "core/format/zip/archive_writer.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <utility>
 
@@ -29,26 +30,37 @@ std::uint16_t flags_of(std::uint64_t size) {
                    : static_cast<std::uint16_t>(zip::kFlagUtf8 | zip::kFlagDescriptor);
 }
 
-template <class T>
-void append_zeros(Bytes& out, std::size_t count) {
-  out.insert(out.end(), count * sizeof(T), std::byte{0});
-}
+// The fixed part of a header, which is appended to the archive as a whole.
+class Fields {
+ public:
+  template <class T>
+  Fields& put(T value) {
+    CHECK(size_ + sizeof(value) <= bytes_.size(), size_);
+    std::memcpy(bytes_.data() + size_, &value, sizeof(value));
+    size_ += sizeof(value);
+    return *this;
+  }
+  Fields& zeros(std::size_t bytes) {
+    size_ += bytes;
+    return *this;
+  }
+  ByteSpan bytes() const { return ByteSpan(bytes_).first(size_); }
+
+ private:
+  std::array<std::byte, 128> bytes_{};
+  std::size_t size_ = 0;
+};
 
 // Returns the ZIP64 field of a record. It contains the two sizes if `size` does not fit into 32
 // bits, and then the header offset if that does not fit. The field is empty if both fit.
-Bytes wide_field(std::uint64_t size, std::uint64_t packed_size, std::uint64_t header_offset) {
-  Bytes field;
-  if (is_wide(size)) {
-    append_le(field, size);
-    append_le(field, packed_size);
-  }
-  if (is_wide(header_offset)) append_le(field, header_offset);
-  if (field.empty()) return field;
-  Bytes out;
-  append_le(out, zip::kWideExtra);
-  append_le(out, static_cast<std::uint16_t>(field.size()));
-  append(out, field);
-  return out;
+Fields wide_field(std::uint64_t size, std::uint64_t packed_size, std::uint64_t header_offset) {
+  const std::size_t numbers = (is_wide(size) ? 2U : 0U) + (is_wide(header_offset) ? 1U : 0U);
+  Fields field;
+  if (numbers == 0) return field;
+  field.put(zip::kWideExtra).put(static_cast<std::uint16_t>(numbers * sizeof(std::uint64_t)));
+  if (is_wide(size)) field.put(size).put(packed_size);
+  if (is_wide(header_offset)) field.put(header_offset);
+  return field;
 }
 
 }  // namespace
@@ -67,22 +79,24 @@ void ArchiveWriter::begin(std::string_view name, std::uint64_t size) {
   const std::size_t before = pending_.size();
   if (pending_.empty()) pending_.reserve(kRoom);
   // The packed size in this field is 0, as PyTorch writes it.
-  const Bytes extra = wide_field(size, 0, entry.header_offset);
+  const Fields wide = wide_field(size, 0, entry.header_offset);
+  const ByteSpan extra = wide.bytes();
   const std::uint64_t unpadded =
       entry.header_offset + zip::kLocalBytes + entry.name.size() + extra.size() + kPaddingHeader;
   const std::uint64_t pad = (kStorageAlignment - unpadded % kStorageAlignment) % kStorageAlignment;
 
-  append_le(pending_, zip::kLocalSignature);
-  append_le(pending_, std::uint16_t{0});
-  append_le(pending_, flags_of(size));
-  append_le(pending_, zip::kMethodStored);
-  append_zeros<std::uint32_t>(pending_, 4);  // time and date, checksum, sizes
-  append_le(pending_, static_cast<std::uint16_t>(entry.name.size()));
-  append_le(pending_, static_cast<std::uint16_t>(extra.size() + kPaddingHeader + pad));
+  append(pending_, Fields()
+                       .put(zip::kLocalSignature)
+                       .zeros(2)
+                       .put(flags_of(size))
+                       .put(zip::kMethodStored)
+                       .zeros(16)  // time and date, checksum, sizes
+                       .put(static_cast<std::uint16_t>(entry.name.size()))
+                       .put(static_cast<std::uint16_t>(extra.size() + kPaddingHeader + pad))
+                       .bytes());
   append(pending_, as_bytes(entry.name));
   append(pending_, extra);
-  append_le(pending_, zip::kPaddingExtra);
-  append_le(pending_, static_cast<std::uint16_t>(pad));
+  append(pending_, Fields().put(zip::kPaddingExtra).put(static_cast<std::uint16_t>(pad)).bytes());
   pending_.insert(pending_.end(), pad, std::byte{'Z'});
   position_ += pending_.size() - before;
 }
@@ -97,35 +111,36 @@ std::size_t ArchiveWriter::end(std::uint32_t crc) {
   entry.places.descriptor = position_ + zip::kDescriptorCrcAt;
   const std::size_t before = pending_.size();
   if (pending_.empty()) pending_.reserve(kRoom);
-  append_le(pending_, zip::kDescriptorSignature);
-  append_le(pending_, crc);
+  Fields descriptor;
+  descriptor.put(zip::kDescriptorSignature).put(crc);
   if (is_wide(entry.size) || is_wide(entry.header_offset)) {
-    append_le(pending_, entry.size);
-    append_le(pending_, entry.size);
+    descriptor.put(entry.size).put(entry.size);
   } else {
-    append_le(pending_, clipped(entry.size));
-    append_le(pending_, clipped(entry.size));
+    descriptor.put(clipped(entry.size)).put(clipped(entry.size));
   }
+  append(pending_, descriptor.bytes());
   position_ += pending_.size() - before;
   return number;
 }
 
 void ArchiveWriter::append_central_header(const Entry& entry) {
-  const Bytes extra = wide_field(entry.size, entry.size, entry.header_offset);
-  append_le(pending_, zip::kCentralSignature);
-  append_zeros<std::uint16_t>(pending_, 2);  // version made by, version needed
-  append_le(pending_, flags_of(entry.size));
-  append_le(pending_, zip::kMethodStored);
-  append_zeros<std::uint16_t>(pending_, 2);  // time and date
-  append_le(pending_, entry.crc);
-  append_le(pending_, clipped(entry.size));
-  append_le(pending_, clipped(entry.size));
-  append_le(pending_, static_cast<std::uint16_t>(entry.name.size()));
-  append_le(pending_, static_cast<std::uint16_t>(extra.size()));
-  append_zeros<std::uint16_t>(pending_, 5);  // comment, disk, attributes
-  append_le(pending_, clipped(entry.header_offset));
+  const Fields extra = wide_field(entry.size, entry.size, entry.header_offset);
+  append(pending_, Fields()
+                       .put(zip::kCentralSignature)
+                       .zeros(4)  // version made by, version needed
+                       .put(flags_of(entry.size))
+                       .put(zip::kMethodStored)
+                       .zeros(4)  // time and date
+                       .put(entry.crc)
+                       .put(clipped(entry.size))
+                       .put(clipped(entry.size))
+                       .put(static_cast<std::uint16_t>(entry.name.size()))
+                       .put(static_cast<std::uint16_t>(extra.bytes().size()))
+                       .zeros(10)  // comment, disk, attributes
+                       .put(clipped(entry.header_offset))
+                       .bytes());
   append(pending_, as_bytes(entry.name));
-  append(pending_, extra);
+  append(pending_, extra.bytes());
 }
 
 void ArchiveWriter::finish() {
@@ -139,29 +154,33 @@ void ArchiveWriter::finish() {
   const std::uint64_t directory_size = pending_.size() - before;
   const std::uint64_t wide_end = directory + directory_size;
 
-  append_le(pending_, zip::kWideEndSignature);
-  append_le(pending_, std::uint64_t{zip::kWideEndBytes - 12});
-  append_le(pending_, kMadeBy);
-  append_le(pending_, static_cast<std::uint16_t>(kSpecVersion));
-  append_zeros<std::uint32_t>(pending_, 2);  // disks
-  append_le(pending_, count);
-  append_le(pending_, count);
-  append_le(pending_, directory_size);
-  append_le(pending_, directory);
-
-  append_le(pending_, zip::kWideLocatorSignature);
-  append_le(pending_, std::uint32_t{0});
-  append_le(pending_, wide_end);
-  append_le(pending_, std::uint32_t{1});
-
   const auto count16 = static_cast<std::uint16_t>(std::min(count, zip::kSaturated16));
-  append_le(pending_, zip::kEndSignature);
-  append_zeros<std::uint16_t>(pending_, 2);  // disks
-  append_le(pending_, count16);
-  append_le(pending_, count16);
-  append_le(pending_, clipped(directory_size));
-  append_le(pending_, clipped(directory));
-  append_zeros<std::uint16_t>(pending_, 1);  // comment
+  append(pending_, Fields()
+                       .put(zip::kWideEndSignature)
+                       .put(std::uint64_t{zip::kWideEndBytes - 12})
+                       .put(kMadeBy)
+                       .put(static_cast<std::uint16_t>(kSpecVersion))
+                       .zeros(8)  // disks
+                       .put(count)
+                       .put(count)
+                       .put(directory_size)
+                       .put(directory)
+                       .bytes());
+  append(pending_, Fields()
+                       .put(zip::kWideLocatorSignature)
+                       .put(std::uint32_t{0})
+                       .put(wide_end)
+                       .put(std::uint32_t{1})
+                       .bytes());
+  append(pending_, Fields()
+                       .put(zip::kEndSignature)
+                       .zeros(4)  // disks
+                       .put(count16)
+                       .put(count16)
+                       .put(clipped(directory_size))
+                       .put(clipped(directory))
+                       .zeros(2)  // comment
+                       .bytes());
   position_ += pending_.size() - before;
 }
 
