@@ -4,6 +4,7 @@
 
 #include "core/base/check.hpp"
 #include "core/checkpoint/record_checksum.hpp"
+#include "core/format/zip/crc32.hpp"
 #include "reprise/error.hpp"
 
 namespace reprise {
@@ -65,6 +66,13 @@ void PieceReader::count_in(SharedChecksums& checksums) {
 
 void PieceReader::read(std::span<const PieceOf> pieces, std::byte* local) {
   for (const PieceOf& one : pieces) read(one.tensor, std::span(&one.piece, 1), local);
+}
+
+std::optional<std::uint32_t> PieceReader::fill(std::uint32_t tensor, std::span<const Piece> pieces,
+                                               MutableByteSpan out) {
+  FilledCrc32 filled(out);
+  of(tensor).read(pieces, out.data(), &filled);
+  return filled.value();
 }
 
 void PieceReader::hand_over() {

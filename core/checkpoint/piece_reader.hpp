@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 
 #include "core/base/bytes.hpp"
@@ -63,6 +64,10 @@ class PieceReader {
   void read(std::uint32_t tensor, std::span<const Piece> pieces, std::byte* local) {
     of(tensor).read(pieces, local);
   }
+  /// Reads pieces that fill `out`. Returns its CRC-32 if it is known from what was counted in the
+  /// checksums.
+  std::optional<std::uint32_t> fill(std::uint32_t tensor, std::span<const Piece> pieces,
+                                    MutableByteSpan out);
   /// The same for pieces of several tensors.
   void read(std::span<const PieceOf> pieces, std::byte* local);
   /// Opens all items of a tensor, such as one without elements.

@@ -154,6 +154,7 @@ struct Delivery {
   SignFlips flips;
   StagingRing& ring;
   ScatteredCrc32* seen;
+  FilledCrc32* filled;
   std::vector<ScatterCopy> copies = {};
 
   std::int64_t width() const { return static_cast<std::int64_t>(size_of(dtype)); }
@@ -266,7 +267,8 @@ class AtomReader {
       file_.read_parts(begin, {parts.data(), count});
       bytes_read_ += count * bytes;
       for (std::size_t i = 0; i < count && seen_ != nullptr; ++i) {
-        seen_->add(begin - storage_offset_ + i * bytes, parts[i]);
+        const std::uint32_t sum = seen_->add(begin - storage_offset_ + i * bytes, parts[i]);
+        if (delivery_->filled != nullptr) delivery_->filled->add(parts[i], sum);
       }
       count = 0;
     };
@@ -322,12 +324,12 @@ Target part_of(const RegionTarget& target, const Box& region, DType dtype) {
 std::uint64_t read_regions(Checkpoint& checkpoint, const StoredTensor& tensor,
                            const StoredChunk& chunk, const TensorItem& item,
                            std::span<const RegionTarget> targets, StagingRing& ring,
-                           ScatteredCrc32* seen) {
+                           ScatteredCrc32* seen, FilledCrc32* filled) {
   return in_place(checkpoint, tensor, chunk, [&] {
     const auto pieces = pieces_of(tensor, chunk);
     const auto delivery = std::make_shared<Delivery>(
         Delivery{checkpoint, tensor, chunk, checkpoint.shared_file(chunk.file), item.dtype,
-                 item.byteswap, item.flips, ring, seen});
+                 item.byteswap, item.flips, ring, seen, filled});
     AtomReader reader(delivery, chunk.range.offset + item.data_offset);
     for (const Atom& atom : atoms_of(targets)) {
       const Piece source = in_storage(tensor, item, pieces.at(atom.source));
@@ -346,9 +348,9 @@ std::uint64_t read_regions(Checkpoint& checkpoint, const StoredTensor& tensor,
 std::uint64_t read_regions(Checkpoint& checkpoint, const StoredTensor& tensor,
                            const StoredChunk& chunk, const TensorItem& item,
                            std::span<const RegionTarget> targets, MutableByteSpan staging,
-                           Device& device, ScatteredCrc32* seen) {
+                           Device& device, ScatteredCrc32* seen, FilledCrc32* filled) {
   StagingRing ring(staging, staging.size(), device);
-  const auto bytes = read_regions(checkpoint, tensor, chunk, item, targets, ring, seen);
+  const auto bytes = read_regions(checkpoint, tensor, chunk, item, targets, ring, seen, filled);
   ring.drain();
   return bytes;
 }

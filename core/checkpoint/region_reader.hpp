@@ -39,15 +39,18 @@ auto in_place(const Checkpoint& checkpoint, const StoredTensor& tensor, const St
 /// Reads the regions' bytes and scatters them through the ring's device. The device must have
 /// finished using the targets. When the ring has drained, the targets are filled, in host byte
 /// order. Returns the number of bytes read from the file. If `seen` is given, it receives the
-/// stored bytes of all delivered elements, with their position in the item's record.
+/// stored bytes of all delivered elements, with their position in the item's record. If `filled` is
+/// given too, it receives those that were read straight into their target, which lies in its
+/// memory.
 std::uint64_t read_regions(Checkpoint& checkpoint, const StoredTensor& tensor,
                            const StoredChunk& chunk, const TensorItem& item,
                            std::span<const RegionTarget> targets, StagingRing& ring,
-                           ScatteredCrc32* seen = nullptr);
+                           ScatteredCrc32* seen = nullptr, FilledCrc32* filled = nullptr);
 /// The same through `staging`. On return, the targets are filled.
 std::uint64_t read_regions(Checkpoint& checkpoint, const StoredTensor& tensor,
                            const StoredChunk& chunk, const TensorItem& item,
                            std::span<const RegionTarget> targets, MutableByteSpan staging,
-                           Device& device, ScatteredCrc32* seen = nullptr);
+                           Device& device, ScatteredCrc32* seen = nullptr,
+                           FilledCrc32* filled = nullptr);
 
 }  // namespace reprise

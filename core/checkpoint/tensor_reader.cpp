@@ -154,7 +154,7 @@ void TensorReader::judge(std::uint32_t chunk, Opened& opened) {
 }
 
 void TensorReader::read_chunk(std::span<const Source> sources, std::span<const Piece> wanted,
-                              std::byte* local) {
+                              std::byte* local, FilledCrc32* filled) {
   const std::size_t width = size_of(tensor_.dtype);
   std::vector<RegionTarget> targets;
   std::uint64_t elements = 0;
@@ -170,17 +170,18 @@ void TensorReader::read_chunk(std::span<const Source> sources, std::span<const P
   const std::uint32_t chunk = sources.front().chunk;
   Opened& source = opened(chunk);
   read_regions(resources_.checkpoint, tensor_, tensor_.chunks[chunk], source.item, targets,
-               resources_.staging, resources_.device, source.seen ? &*source.seen : nullptr);
+               resources_.staging, resources_.device, source.seen ? &*source.seen : nullptr,
+               filled);
   delivered_ += elements;
   judge(chunk, source);
 }
 
-void TensorReader::read(std::span<const Piece> wanted, std::byte* local) {
+void TensorReader::read(std::span<const Piece> wanted, std::byte* local, FilledCrc32* filled) {
   const std::span<const Source> all(sources_);
   for (std::size_t begin = 0; begin < all.size();) {
     std::size_t end = begin + 1;
     while (end < all.size() && all[end].chunk == all[begin].chunk) ++end;
-    read_chunk(all.subspan(begin, end - begin), wanted, local);
+    read_chunk(all.subspan(begin, end - begin), wanted, local, filled);
     begin = end;
   }
 }

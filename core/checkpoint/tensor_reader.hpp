@@ -27,8 +27,8 @@ class TensorReader {
 
   /// Reads the elements of each wanted piece and writes them to the piece's position in `local`.
   /// The pieces' boxes lie within the logical tensor. Throws the same errors as
-  /// Checkpoint::tensor_item and read_regions.
-  void read(std::span<const Piece> wanted, std::byte* local);
+  /// Checkpoint::tensor_item and read_regions. `filled` is as in read_regions().
+  void read(std::span<const Piece> wanted, std::byte* local, FilledCrc32* filled = nullptr);
   /// Reads the elements of the box and writes them to `local`, row-major.
   void read(const Box& box, std::byte* local);
   /// Reads the elements of the box in blocks that fit into `block`, and hands on each, in row-major
@@ -73,7 +73,8 @@ class TensorReader {
   Opened& opened(std::uint32_t chunk);
   void count_around(Archive& archive, const TensorItem& item, ChecksumTally& tally) const;
   void judge(std::uint32_t chunk, Opened& opened);
-  void read_chunk(std::span<const Source> sources, std::span<const Piece> wanted, std::byte* local);
+  void read_chunk(std::span<const Source> sources, std::span<const Piece> wanted, std::byte* local,
+                  FilledCrc32* filled);
 
   ReaderResources resources_;
   const StoredTensor& tensor_;

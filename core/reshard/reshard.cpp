@@ -40,13 +40,16 @@ class PartSource final : public ContentSource {
 
   void fill(std::size_t item, std::int64_t begin, std::int64_t end, MutableByteSpan out) override {
     const WriterShare::Part& part = parts_[item];
-    reader_.read(part.tensor, seams_.read_from(part.box, begin, end), out.data());
+    crc_ = reader_.fill(part.tensor, seams_.read_from(part.box, begin, end), out);
     progress_.go(catalog_.tensors[part.tensor].key, out.size());
   }
+
+  std::optional<std::uint32_t> filled_crc() const override { return crc_; }
 
   void drain() override {}
 
  private:
+  std::optional<std::uint32_t> crc_;  ///< of what was read last
   PieceReader& reader_;
   const Catalog& catalog_;
   const std::vector<WriterShare::Part>& parts_;

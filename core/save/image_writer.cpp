@@ -10,7 +10,6 @@
 #include <variant>
 
 #include "core/base/check.hpp"
-#include "core/base/hash.hpp"
 #include "core/base/print.hpp"
 #include "core/format/zip/crc32.hpp"
 #include "reprise/error.hpp"
@@ -24,6 +23,7 @@ struct ImageWriter::Batch {
   struct Elements {  ///< a run of elements within the batch's image
     std::size_t begin;
     std::size_t size;
+    std::optional<std::uint32_t> crc;  ///< of these elements, if it is known
   };
   struct Tail {  ///< position of an item's tail, which follows the item's elements
     std::size_t begin;
@@ -48,6 +48,7 @@ struct ImageWriter::Batch {
   void clear() {
     size = 0;
     marks.clear();
+    crc.reset();
   }
 
   StagingMemory memory;
@@ -55,6 +56,8 @@ struct ImageWriter::Batch {
   std::size_t size = 0;
   std::uint64_t offset = 0;  ///< file offset of the image's first byte
   std::vector<Mark> marks;   ///< elements and tails in the order of the image
+  /// CRC-32 of the image, if it is read back and its elements have checksums.
+  std::optional<std::uint32_t> crc;
 };
 
 /// State of checksumming and writing one file. Background tasks do this work, but the caller may
@@ -80,23 +83,40 @@ struct ImageWriter::File {
   Checksums checksums = Checksums::kNone;
   SealedBy sealed_by = SealedBy::kTask;
   bool reads_back = false;
-  Crc32 crc;  ///< running checksum of the current item's elements
+  std::uint32_t crc = 0;  ///< running checksum of the current item's elements
   Sha256 sha256;
   std::vector<WrittenPart> parts;  ///< what was written; only if it is read back
 
   /// Puts checksums into the batch's tails. Must be called in the order of the batches. `sealed_by`
-  /// says whether the caller or a task calls it.
+  /// says whether the caller or a task calls it. No byte is summed twice: the checksum of the image
+  /// is joined from those of the elements and that of the bytes around them.
   void seal(Batch& batch) {
+    std::uint32_t image = 0;
+    std::size_t end = 0;  // of the part of the image that `image` covers
+    const auto join_to = [&](std::size_t begin) {
+      const MutableByteSpan around = batch.part(end, begin - end);
+      image = Crc32(image).update(around).value();
+      end = begin;
+    };
     for (const auto& mark : batch.marks) {
       if (const auto* elements = std::get_if<Batch::Elements>(&mark)) {
         if (checksums == Checksums::kNone) continue;
-        crc.update(batch.part(elements->begin, elements->size));
+        const std::uint32_t sum =
+            elements->crc ? *elements->crc : crc32_of(batch.part(elements->begin, elements->size));
+        crc = crc32_joined(crc, sum, elements->size);
+        if (!reads_back) continue;
+        join_to(elements->begin);
+        image = crc32_joined(image, sum, elements->size);
+        end += elements->size;
       } else {
         const auto& tail = std::get<Batch::Tail>(mark);
-        tail.layout->write_tail(crc.value(), batch.part(tail.begin, tail.layout->tail_bytes()));
-        crc = Crc32();
+        tail.layout->write_tail(crc, batch.part(tail.begin, tail.layout->tail_bytes()));
+        crc = 0;
       }
     }
+    if (!reads_back || checksums == Checksums::kNone) return;
+    join_to(batch.size);
+    batch.crc = image;
   }
 
   /// True if tasks compute something before they write.
@@ -107,7 +127,7 @@ struct ImageWriter::File {
   void sum(Batch& batch) {
     if (sealed_by == SealedBy::kTask) seal(batch);
     if (checksums == Checksums::kCrc32AndSha256) sha256.update(batch.image());
-    if (reads_back) parts.push_back({batch.size, hash_of(ByteSpan(batch.image()))});
+    if (reads_back) parts.push_back({batch.size, batch.crc ? *batch.crc : crc32_of(batch.image())});
   }
 
   void write(Batch& batch) {
@@ -168,7 +188,7 @@ void confirm_parts(Store& store, const std::string& path, std::span<const Writte
   for (const WrittenPart& part : parts) {
     const MutableByteSpan read = room.first(part.bytes);
     file->read_at(offset, read);
-    if (hash_of(ByteSpan(read)) != part.hash) {
+    if (crc32_of(read) != part.crc) {
       refuse(offset, "these " + with_commas(part.bytes) +
                          " bytes of the file were written, but other bytes were read back");
     }
@@ -215,9 +235,10 @@ class ImageWriter::Filler {
     const std::uint64_t total = layout->data_bytes() / width;
     for (std::uint64_t begin = 0; begin < total;) {
       const std::uint64_t count = std::min<std::uint64_t>(total - begin, room(width) / width);
-      batch_->marks.push_back(Batch::Elements{batch_->size, count * width});
+      const std::size_t at = batch_->size;
       source_.fill(item, static_cast<std::int64_t>(begin), static_cast<std::int64_t>(begin + count),
                    batch_->extend(count * width));
+      batch_->marks.push_back(Batch::Elements{at, count * width, source_.filled_crc()});
       begin += count;
     }
     const std::size_t size = layout->tail_bytes();

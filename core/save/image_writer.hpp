@@ -49,6 +49,8 @@ class ContentSource {
   /// latest before the function returns that the next start() returns.
   virtual void fill(std::size_t item, std::int64_t begin, std::int64_t end,
                     MutableByteSpan out) = 0;
+  /// Returns the CRC-32 of what the latest fill() wrote; nothing if it would have to be computed.
+  virtual std::optional<std::uint32_t> filled_crc() const { return std::nullopt; }
   /// Returns a function that waits until the copies of all fill() calls since the last start() are
   /// complete. Any thread may call that function, also twice. The default waits at once.
   virtual std::function<void()> start() {

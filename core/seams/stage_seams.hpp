@@ -34,7 +34,7 @@ bool is_done(Task& writing);
 /// A part of a file that was written. Parts follow each other in the file.
 struct WrittenPart {
   std::uint64_t bytes = 0;
-  std::uint64_t hash = 0;  ///< hash_of() of the bytes
+  std::uint32_t crc = 0;  ///< crc32_of() the bytes
 };
 /// Reads the file part by part into `room`, which has room for each of them. Throws IO unless the
 /// file consists of exactly these parts.

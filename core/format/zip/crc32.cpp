@@ -2,6 +2,8 @@
 
 #include <isa-l/crc.h>
 
+#include <bit>
+
 namespace reprise {
 
 Crc32& Crc32::update(ByteSpan bytes) {
@@ -21,7 +23,7 @@ constexpr std::uint32_t kByte = kOne >> 8U;  // x^8
 constexpr std::uint32_t kGenerator = 0xedb88320U;
 constexpr std::uint32_t kAllOnes = 0xffffffffU;
 
-std::uint32_t product(std::uint32_t a, std::uint32_t b) {
+constexpr std::uint32_t product(std::uint32_t a, std::uint32_t b) {
   std::uint32_t sum = 0;
   for (std::uint32_t bit = kOne; bit != 0; bit >>= 1U) {
     if ((a & bit) != 0) sum ^= b;
@@ -30,14 +32,23 @@ std::uint32_t product(std::uint32_t a, std::uint32_t b) {
   return sum;
 }
 
+/// x^(8 * 2^n) for each n.
+constexpr auto kPowers = [] {
+  std::array<std::uint32_t, 64> powers{};
+  powers[0] = kByte;
+  for (std::size_t n = 1; n < powers.size(); ++n) {
+    powers[n] = product(powers[n - 1], powers[n - 1]);
+  }
+  return powers;
+}();
+
 /// Returns x^(8 * bytes). Multiplying a remainder by this factor has the effect of appending
 /// `bytes` zero bytes to the data.
 std::uint32_t shift_of(std::uint64_t bytes) {
-  std::uint32_t power = kByte;
   std::uint32_t result = kOne;
-  for (; bytes != 0; bytes >>= 1U) {
-    if ((bytes & 1U) != 0) result = product(power, result);
-    power = product(power, power);
+  for (; bytes != 0; bytes &= bytes - 1) {
+    const std::uint32_t power = kPowers[static_cast<std::size_t>(std::countr_zero(bytes))];
+    result = result == kOne ? power : product(power, result);
   }
   return result;
 }
@@ -61,17 +72,23 @@ std::uint32_t ScatteredCrc32::factor(std::uint64_t bytes) {
   return made.value;
 }
 
-void ScatteredCrc32::add(std::uint64_t offset, ByteSpan bytes) {
-  const std::uint64_t end = offset + bytes.size();
+std::uint32_t ScatteredCrc32::add(std::uint64_t offset, ByteSpan bytes) {
+  const std::uint32_t remainder = remainder_of(bytes);
+  add(offset, bytes.size(), remainder);
+  return remainder;
+}
+
+void ScatteredCrc32::add(std::uint64_t offset, std::uint64_t bytes, std::uint32_t remainder) {
+  const std::uint64_t end = offset + bytes;
   if (end < end_) {
     total_ ^= product(run_, shift_of(size_ - end_));
     run_ = 0;
     end_ = 0;
   }
   if (run_ != 0 && end != end_) run_ = product(run_, factor(end - end_));
-  run_ ^= remainder_of(bytes);
+  run_ ^= remainder;
   end_ = end;
-  seen_ += bytes.size();
+  seen_ += bytes;
 }
 
 void ScatteredCrc32::add(const ScatteredCrc32& other) {
@@ -89,7 +106,7 @@ std::uint32_t ScatteredCrc32::value() const {
 }
 
 std::uint32_t crc32_joined(std::uint32_t first, std::uint32_t second, std::uint64_t second_bytes) {
-  return product(first, shift_of(second_bytes)) ^ second;
+  return first == 0 ? second : product(first, shift_of(second_bytes)) ^ second;
 }
 
 }  // namespace reprise

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "core/base/bytes.hpp"
 
@@ -13,6 +14,9 @@ namespace reprise {
 /// 0.
 class Crc32 {
  public:
+  Crc32() = default;
+  /// Continues from the checksum of the bytes before.
+  explicit Crc32(std::uint32_t before) : value_(before) {}
   Crc32& update(ByteSpan bytes);
   std::uint32_t value() const { return value_; }
 
@@ -32,8 +36,10 @@ class ScatteredCrc32 {
   /// Expects `size` bytes in total.
   explicit ScatteredCrc32(std::uint64_t size) : size_(size) {}
 
-  /// Adds the bytes that begin at `offset`.
-  void add(std::uint64_t offset, ByteSpan bytes);
+  /// Adds the bytes that begin at `offset`. Returns the remainder that another checksum, of the
+  /// same bytes at another offset, takes instead of the bytes.
+  std::uint32_t add(std::uint64_t offset, ByteSpan bytes);
+  void add(std::uint64_t offset, std::uint64_t bytes, std::uint32_t remainder);
   /// Adds all bytes that were added to `other`, which is of the same size.
   void add(const ScatteredCrc32& other);
   /// Returns the number of bytes added so far.
@@ -58,6 +64,25 @@ class ScatteredCrc32 {
   std::uint32_t total_ = 0;  ///< remainder of all earlier pieces, as if the data ended at size_
   std::array<Factor, 2> known_ = {};
   std::size_t next_ = 0;
+};
+
+/// The checksum of memory that is filled part by part, from the remainders of what is put there.
+class FilledCrc32 {
+ public:
+  explicit FilledCrc32(ByteSpan memory) : memory_(memory), crc_(memory.size()) {}
+
+  /// `part` lies in this memory, and add() of another checksum returned `remainder` for its bytes.
+  void add(ByteSpan part, std::uint32_t remainder) {
+    crc_.add(static_cast<std::uint64_t>(part.data() - memory_.data()), part.size(), remainder);
+  }
+  /// Returns the checksum; nothing unless every byte was added.
+  std::optional<std::uint32_t> value() const {
+    return crc_.seen() == memory_.size() ? std::optional(crc_.value()) : std::nullopt;
+  }
+
+ private:
+  ByteSpan memory_;
+  ScatteredCrc32 crc_;
 };
 
 }  // namespace reprise

@@ -475,6 +475,19 @@ TEST(Crc32, of_pieces_in_any_order_is_that_of_the_whole) {
   EXPECT_EQ(ScatteredCrc32(0).value(), 0U);
 }
 
+TEST(Crc32, of_filled_memory_is_known_once_each_byte_was_added) {
+  Bytes bytes(5'000);
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * 11 >> 2U);
+  const ByteSpan all(bytes);
+  FilledCrc32 filled(all);
+  ScatteredCrc32 stored(20'000);
+  for (const std::size_t at : {1'000U, 0U, 3'000U, 2'000U, 4'000U}) {
+    EXPECT_EQ(filled.value(), std::nullopt);
+    filled.add(all.subspan(at, 1'000), stored.add(3 * at, all.subspan(at, 1'000)));
+  }
+  EXPECT_EQ(filled.value(), crc32_of(all));
+}
+
 TEST(Crc32, of_what_two_counted_is_that_of_the_whole) {
   Bytes bytes(10'000);
   for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * 7 >> 3U);

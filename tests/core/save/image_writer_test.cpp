@@ -12,6 +12,7 @@
 #include "core/adapters/posix/thread_tasks.hpp"
 #include "core/base/random.hpp"
 #include "core/format/zip/crc32.hpp"
+#include "core/ports/passing_store.hpp"
 #include "tests/contracts/error_of.hpp"
 #include "tests/fixtures/memory_store.hpp"
 
@@ -170,6 +171,71 @@ TEST(ImageWriter, any_batching_gives_the_same_file_within_its_staging) {
         EXPECT_EQ(written.sha256.has_value(), checksums == Checksums::kCrc32AndSha256);
         if (written.sha256) {
           EXPECT_EQ(*written.sha256, sha256_of(expected));
+        }
+      }
+    }
+  }
+}
+
+/// Provides elements at once, and their checksum for every second run.
+class SummedElements final : public ContentSource {
+ public:
+  explicit SummedElements(const std::vector<ImageItem>& items) : elements_(items) {}
+
+  void fill(std::size_t item, std::int64_t begin, std::int64_t end, MutableByteSpan out) override {
+    elements_.fill(item, begin, end, out);
+    elements_.drain();
+    crc_ = crc_ ? std::nullopt : std::optional(crc32_of(out));
+  }
+  std::optional<std::uint32_t> filled_crc() const override { return crc_; }
+  void drain() override {}
+
+ private:
+  Elements elements_;
+  std::optional<std::uint32_t> crc_;
+};
+
+/// Flips a bit of one byte of each file when the file is closed.
+class FlipsWhenClosed final : public PassingStore {
+ public:
+  FlipsWhenClosed(test::MemoryStore& inner, std::uint64_t at)
+      : PassingStore(inner), memory_(inner), at_(at) {}
+
+  std::unique_ptr<ReadFile> open(const std::string& path) override {
+    Bytes& content = memory_.files.at(path)->content;
+    if (at_ < content.size()) content[at_] ^= std::byte{4};
+    return inner().open(path);
+  }
+
+ private:
+  test::MemoryStore& memory_;
+  std::uint64_t at_;
+};
+
+TEST(ImageWriter, reads_back_what_it_wrote_and_finds_any_other_byte) {
+  const auto items = awkward_items();
+  const Elements same(items);
+  for (const auto checksums : {Checksums::kNone, Checksums::kCrc32, Checksums::kCrc32AndSha256}) {
+    const Bytes expected = expected_file(items, same, checksums);
+    for (const std::uint64_t batch : {4096U, 5003U, 1U << 20U}) {
+      for (const std::uint64_t staging : {batch, 3 * batch}) {
+        for (std::uint64_t at = 0;; at += 997) {  // the last is beyond the file
+          test::MemoryStore memory;
+          FlipsWhenClosed store(memory, at);
+          LateTasks tasks;
+          SummedElements source(items);
+          ImageOptions options{staging, batch, checksums};
+          options.read_back = ReadBack::kAlways;
+          ImageWriter writer(store, tasks, "f", items, options);
+          writer.stage(source);
+          const auto error = error_of([&] { writer.finish(); });
+          ASSERT_EQ(error.has_value(), at < expected.size()) << at << " in " << batch;
+          if (error) {
+            EXPECT_EQ(error->code(), Code::kIo);
+            continue;
+          }
+          EXPECT_EQ(memory.files.at("f")->content, expected);
+          break;
         }
       }
     }
