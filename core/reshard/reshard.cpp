@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <exception>
+#include <limits>
 #include <utility>
 
 #include "core/base/check.hpp"
@@ -30,15 +32,40 @@ constexpr std::uint64_t kThreadBatchBytes = std::uint64_t{1} << 20U;
 /// of the small files.
 constexpr std::uint64_t kAroundPart = 4096;
 
+/// Remembers which file could not be written, the first in order of those that are known. Files
+/// after it need not be written any more; those before it may have an error that is told instead.
+class FirstFailed {
+ public:
+  void note(std::size_t file) {
+    std::size_t known = first_;
+    while (file < known && !first_.compare_exchange_weak(known, file)) {
+    }
+  }
+  /// Throws if a file before this one could not be written. Its error is told, not this one.
+  void require_none_before(std::size_t file) const {
+    struct Stopped final : std::exception {};
+    if (first_ < file) throw Stopped();
+  }
+
+ private:
+  std::atomic<std::size_t> first_ = std::numeric_limits<std::size_t>::max();
+};
+
 /// Supplies the parts of one writer by reading the old chunks.
 class PartSource final : public ContentSource {
  public:
   PartSource(PieceReader& reader, const Catalog& catalog,
              const std::vector<WriterShare::Part>& parts, ByteProgress& progress,
-             const ReshardSeams& seams)
-      : reader_(reader), catalog_(catalog), parts_(parts), progress_(progress), seams_(seams) {}
+             const ReshardSeams& seams, std::function<void()> go_on)
+      : reader_(reader),
+        catalog_(catalog),
+        parts_(parts),
+        progress_(progress),
+        seams_(seams),
+        go_on_(std::move(go_on)) {}
 
   void fill(std::size_t item, std::int64_t begin, std::int64_t end, MutableByteSpan out) override {
+    go_on_();
     const WriterShare::Part& part = parts_[item];
     crc_ = reader_.fill(part.tensor, seams_.read_from(part.box, begin, end), out);
     progress_.go(catalog_.tensors[part.tensor].key, out.size());
@@ -55,6 +82,7 @@ class PartSource final : public ContentSource {
   const std::vector<WriterShare::Part>& parts_;
   ByteProgress& progress_;
   const ReshardSeams& seams_;
+  std::function<void()> go_on_;  ///< throws if this writer is to stop
 };
 
 /// Returns patches that add the missing checksums to the item's records. Returns no patches if the
@@ -214,11 +242,20 @@ class Resharder {
     image.checksums = manifest_ ? Checksums::kCrc32AndSha256 : Checksums::kCrc32;
     image.read_back = ReadBack::kAlways;
     readers_.resize(static_cast<std::size_t>(at_a_time.threads()));
+    FirstFailed failed;
     do_all(at_a_time, files.size(), [&](std::size_t thread) {
       auto& reader = readers_[thread];
       reader = std::make_unique<PieceReader>(source_, ports_.device);
       if (checks_) reader->count_in(checksums_);
-      return [&](std::size_t i) { write_tensors(files[i], *reader, behind, image); };
+      return [&](std::size_t i) {
+        try {
+          write_tensors(files[i], *reader, behind, image,
+                        [&failed, i] { failed.require_none_before(i); });
+        } catch (...) {
+          failed.note(i);
+          throw;
+        }
+      };
     });
     read_rest();
   }
@@ -236,8 +273,8 @@ class Resharder {
     reader.hand_over();
   }
 
-  void write_tensors(TensorFile& file, PieceReader& reader, Tasks& tasks,
-                     const ImageOptions& image) {
+  void write_tensors(TensorFile& file, PieceReader& reader, Tasks& tasks, const ImageOptions& image,
+                     std::function<void()> go_on) {
     const std::vector<WriterShare::Part>& parts = *file.parts;
     const Catalog& old = source_.catalog();
     std::vector<ImageItem> items;
@@ -250,7 +287,7 @@ class Resharder {
     }
     ImageWriter writer(ports_.store, tasks, path_of(metadata_.catalog.files[file.file]),
                        std::move(items), image);
-    PartSource source(reader, old, parts, progress_, seams_);
+    PartSource source(reader, old, parts, progress_, seams_, std::move(go_on));
     writer.stage(source);
     reader.hand_over();
     file.written = writer.finish();

@@ -10,9 +10,12 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <map>
 #include <set>
 #include <stdexcept>
+#include <thread>
 
 #include "core/adapters/posix/host_device.hpp"
 #include "core/adapters/posix/thread_tasks.hpp"
@@ -565,6 +568,98 @@ TEST_F(Reshard, LeavesNothingWhereverProgressEndsIt) {
     EXPECT_EQ(told("__0_0.distcp"), 1);
     break;
   }
+}
+
+/// Fails to write some files of a checkpoint. The file 1 is not begun before a file has failed.
+class FailingFiles final : public PassingStore {
+ public:
+  FailingFiles(Store& inner, std::set<std::string> failing)
+      : PassingStore(inner), failing_(std::move(failing)) {}
+
+  std::unique_ptr<WriteFile> create(const std::string& path) override {
+    const std::string name = path.substr(path.rfind('/') + 1);
+    if (failing_.contains(name)) return std::make_unique<File>(*this, name);
+    if (name == kOther) failed_.wait(false);
+    return inner().create(path);
+  }
+  bool failed() const { return failed_; }
+
+  static constexpr std::string_view kOther = "__1_0.distcp";
+
+ private:
+  class File final : public WriteFile {
+   public:
+    File(FailingFiles& store, std::string name) : store_(store), name_(std::move(name)) {
+      if (store_.failing_.size() > 1 && name_ != kOther) store_.failed_.wait(false);
+    }
+    void write_at(std::uint64_t /*offset*/, ByteSpan /*bytes*/) override {
+      store_.failed_ = true;
+      store_.failed_.notify_all();
+      throw Error(Code::kIo, "the disk is gone", {.file = name_});
+    }
+    void sync() override {}
+    void close() override {}
+
+   private:
+    FailingFiles& store_;
+    std::string name_;
+  };
+
+  std::set<std::string> failing_;
+  std::atomic<bool> failed_ = false;
+};
+
+/// Counts the steps after a failure, and takes time for each of them.
+class SlowAfter final : public Progress {
+ public:
+  explicit SlowAfter(const FailingFiles& store) : store_(store) {}
+  void advance(std::string_view /*what*/, std::uint64_t /*done*/,
+               std::uint64_t /*total*/) override {
+    if (!store_.failed()) return;
+    ++steps;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+
+  int steps = 0;
+
+ private:
+  const FailingFiles& store_;
+};
+
+TEST_F(Reshard, StopsSoonAfterAnErrorAndTellsTheFirstInOrder) {
+  const std::string fixture = "torch_2.15.0/same_content_a";
+  // Writer 0 has one tensor, and writer 1 each element of the others by itself.
+  const BoxRuleFor boxes_for = [](const Catalog& catalog) -> BoxRule {
+    return [&catalog](std::uint32_t t) {
+      const Dims shape = logical_shape(catalog.tensors[t]);
+      if (t == 0) return std::vector<OwnedBox>{{Box::whole(shape), 0}};
+      std::vector<OwnedBox> boxes;
+      for (std::int64_t i = 0; i < volume(shape); ++i) {
+        boxes.push_back({{index_at(i, shape), Dims::filled(shape.size(), 1)}, 1});
+      }
+      return boxes;
+    };
+  };
+  struct Told {
+    std::string file;
+    int steps;
+  };
+  const auto told = [&](const std::set<std::string>& failing) -> Told {
+    FailingFiles store(store_, failing);
+    SlowAfter progress(store);
+    ThreadTasks tasks(2);
+    Checkpoint source = Checkpoint::open(test::data_store(), fixture);
+    const auto error = contracts::error_of([&] {
+      reshard(source, {"out"}, {.writers = 2, .boxes_for = boxes_for},
+              {store, device_, tasks, trace_, progress});
+    });
+    EXPECT_THAT(store_.list(""), IsEmpty());
+    return {error ? error->place().file : "", progress.steps};
+  };
+  const Told one = told({"__0_0.distcp"});
+  EXPECT_EQ(one.file, "__0_0.distcp");
+  EXPECT_LT(one.steps, 20);
+  EXPECT_EQ(told({"__0_0.distcp", "__1_0.distcp"}).file, "__0_0.distcp");
 }
 
 class Replaces final : public Progress {
