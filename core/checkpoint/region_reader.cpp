@@ -75,6 +75,9 @@ void swap_bytes(DType dtype, MutableByteSpan bytes) {
 constexpr std::int64_t kDirectRunMin = std::int64_t{32} << 10U;
 /// Maximum number of runs per request.
 constexpr std::size_t kPartsMax = 16;
+/// Largest block that is read for the sake of short gaps. It stays in a core's cache until the runs
+/// have been copied out of it.
+constexpr std::int64_t kGapBlockMax = std::int64_t{1} << 20U;
 
 /// Dimensions with more than one element, sorted by stride in the file, smallest first.
 struct Order {
@@ -94,8 +97,8 @@ struct Order {
 /// A part of a region that one read covers.
 struct Block {
   Dims extents;
-  std::int64_t elements = 1;  ///< wanted elements
-  std::int64_t span = 1;      ///< wanted elements plus the unwanted ones between them
+  std::int64_t elements = 1;  ///< wanted elements, and those in gaps shorter than a call is worth
+  std::int64_t span = 1;      ///< all elements from the first to the last wanted one
 };
 
 /// Calls visit(first index, extents) for each part of the region, in file order.
@@ -233,25 +236,31 @@ class AtomReader {
   std::uint64_t bytes_read() const { return bytes_read_; }
 
  private:
-  /// Returns the largest block that fits in staging and has at most one unwanted element for every
-  /// twenty wanted ones.
+  /// Returns the largest block that fits in staging and in which each gap is shorter than a call is
+  /// worth, or at most one element is unwanted for every twenty wanted ones.
   Block staged_block(const Dims& strides, const Dims& extents, const Order& order) const {
     const auto room = static_cast<std::int64_t>(ring_.room()) / width_;
     CHECK(room > 0, ring_.room(), width_);
     Block block{.extents = Dims::filled(extents.size(), 1)};
     for (std::size_t i = 0; i < order.size; ++i) {
       const std::size_t d = order.dims[i];
+      const std::int64_t gap = (strides[d] - block.span) * width_;
+      const bool cheap = gap > 0 && gap_is_cheaper_than_call(gap);
+      const std::int64_t most = cheap ? std::min(room, kGapBlockMax / width_) : room;
       std::int64_t count = extents[d];
       // Along an expanded dimension, all elements are the same ones.
-      if (strides[d] > 0) count = std::min(count, (room - block.span) / strides[d] + 1);
+      if (strides[d] > 0) {
+        count = std::clamp<std::int64_t>((most - block.span) / strides[d] + 1, 1, count);
+      }
       // Each further step along dimension d lengthens the span by strides[d] elements, of which
       // block.elements are wanted. At most a twentieth as many elements as are wanted should be
       // unwanted; `loss` is 20 times the number of unwanted elements beyond this limit.
       const std::int64_t loss = 20 * strides[d] - 21 * block.elements;
-      if (loss > 0) count = std::min(count, 20 * (strides[d] - block.span) / loss);
+      if (loss > 0 && !cheap) count = std::min(count, 20 * (strides[d] - block.span) / loss);
+      const std::int64_t further = (count - 1) * strides[d];
       block.extents[d] = count;
-      block.span += (count - 1) * strides[d];
-      block.elements *= count;
+      block.span += further;
+      block.elements = cheap ? block.elements + further : block.elements * count;
       if (count < extents[d]) break;
     }
     return block;

@@ -1,8 +1,9 @@
 #pragma once
-// Reads regions of one stored chunk into memory. Reads each needed byte once, plus at most one
-// unneeded byte for every twenty needed ones. If the device uses host memory, data that needs no
-// conversion and has long enough runs is read directly into its target. All other data goes through
-// the given staging buffer.
+// Reads regions of one stored chunk into memory. Each region is read once, with the gaps between
+// its runs if they are shorter than 2 KiB or have at most one byte for every twenty needed ones. So
+// no page of 4 KiB is read in which nothing is needed, but for those 5 %. If the device uses host
+// memory, data that needs no conversion and has long enough runs is read directly into its target.
+// All other data goes through the given staging buffer.
 
 #include <cstdint>
 #include <span>
@@ -24,6 +25,11 @@ struct RegionTarget {
   Box region;
   StridedView target;
 };
+
+/// True if it takes less time to read a gap of so many bytes between two runs along with them than
+/// to read the second run by another call. A call takes as long as to copy some 2 KiB of a file in
+/// memory; of a disk or over a network, longer, and there whole pages are read in any case.
+constexpr bool gap_is_cheaper_than_call(std::int64_t gap_bytes) { return gap_bytes < 2048; }
 
 /// Runs `work`, and adds the chunk's key and file to its errors.
 template <class Work>

@@ -10,6 +10,7 @@
 #include "core/adapters/posix/host_device.hpp"
 #include "core/base/random.hpp"
 #include "core/format/zip/crc32.hpp"
+#include "core/ports/passing_store.hpp"
 #include "tests/fixtures/memory_store.hpp"
 #include "tests/fixtures/stored_fixture.hpp"
 
@@ -191,8 +192,6 @@ void read_and_judge(std::uint64_t seed, Device& device) {
     wish.target.target.data = wish.buffer.data();
     targets.push_back(wish.target);
   }
-  // Staging holds at most 19 elements, so gaps are never read together with the elements around
-  // them.
   const std::size_t width = size_of(view.item.dtype);
   Bytes staging((1 + random.below(19)) * width + random.below(width));
   const std::uint64_t bytes_read = read_regions(checkpoint, view.tensor, view.tensor.chunks[0],
@@ -200,13 +199,15 @@ void read_and_judge(std::uint64_t seed, Device& device) {
   for (const Wish& wish : wishes) expect_delivered(view, wish);
   const auto needed = needed_bytes(view, wishes);
   const auto& times_read = store.files["f"]->times_read;
+  std::uint64_t read = 0;
   for (std::size_t at = 0; at < needed.size(); ++at) {
-    ASSERT_EQ(times_read[at], needed[at] ? 1 : 0) << "byte " << at;
+    ASSERT_GE(times_read[at], needed[at] ? 1 : 0) << "byte " << at;
+    read += static_cast<std::uint64_t>(times_read[at]);
   }
-  EXPECT_EQ(bytes_read, static_cast<std::uint64_t>(std::count(needed.begin(), needed.end(), true)));
+  EXPECT_EQ(bytes_read, read);
 }
 
-TEST(RegionReader, reads_what_is_needed_once_and_puts_it_in_its_place) {
+TEST(RegionReader, reads_what_is_needed_and_puts_it_in_its_place) {
   for (std::uint64_t seed = 0; seed < 3000; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     HostDevice near("node", 0);
@@ -258,6 +259,80 @@ TEST(RegionReader, rows_of_any_length_are_read_with_at_most_5_percent_extra) {
             ASSERT_EQ(out[static_cast<std::size_t>(i)], wanted ? right : -1) << region << i;
           }
         }
+      }
+    }
+  }
+}
+
+/// Counts the calls that read.
+class CallsStore final : public PassingStore {
+ public:
+  using PassingStore::PassingStore;
+
+  std::size_t calls = 0;
+
+  std::unique_ptr<ReadFile> open(const std::string& path) override {
+    return std::make_unique<File>(inner().open(path), calls);
+  }
+
+ private:
+  class File final : public ReadFile {
+   public:
+    File(std::unique_ptr<ReadFile> inner, std::size_t& calls)
+        : inner_(std::move(inner)), calls_(calls) {}
+    std::uint64_t size() const override { return inner_->size(); }
+    void read_at(std::uint64_t offset, MutableByteSpan out) override {
+      ++calls_;
+      inner_->read_at(offset, out);
+    }
+
+   private:
+    std::unique_ptr<ReadFile> inner_;
+    std::size_t& calls_;
+  };
+};
+
+/// Reads a column of a matrix. Its runs are as long as `run`, and the gaps between them as `gap`.
+TEST(RegionReader, gaps_are_read_if_they_are_cheaper_than_a_call) {
+  struct Row {
+    std::int64_t run;
+    std::int64_t gap;
+    std::uint64_t times_needed;  ///< bytes read over bytes needed, at most
+    std::size_t calls;
+  };
+  HostDevice near("node", 0);
+  FarDevice far;
+  for (const Row& row : {Row{128, 384, 4, 1}, Row{1, 2047, 2048, 4}, Row{4096, 2047, 2, 12},
+                         Row{128, 2048, 1, 2048}, Row{4096, 12288, 1, 2048}}) {
+    for (Device* device : {static_cast<Device*>(&near), static_cast<Device*>(&far)}) {
+      SCOPED_TRACE(std::to_string(row.run) + " and " + std::to_string(row.gap));
+      const Dims shape{2048, row.run + row.gap};
+      StoredTensor tensor{.key = "w", .dtype = DType::kUInt8, .shape = shape};
+      tensor.chunks = {{.box = Box::whole(shape), .file = 0, .range = {}}};
+      const TensorItem item{
+          .dtype = DType::kUInt8, .size = shape, .strides = contiguous_strides(shape)};
+      test::MemoryStore memory;
+      memory.files["f"] = std::make_shared<test::MemoryStore::File>();
+      Bytes& content = memory.files["f"]->content;
+      content.resize(static_cast<std::size_t>(volume(shape)));
+      for (std::size_t i = 0; i < content.size(); ++i) content[i] = static_cast<std::byte>(i >> 5U);
+      CallsStore store(memory);
+      Metadata metadata;
+      metadata.catalog.files = {"f"};
+      Checkpoint checkpoint(store, {}, metadata);
+      Bytes staging(std::size_t{4} << 20U);
+      const Box region{{0, row.gap / 2}, {shape[0], row.run}};
+      Bytes out(static_cast<std::size_t>(region.elements()));
+      const RegionTarget target{0, region, {out.data(), contiguous_strides(region.extent)}};
+      const std::uint64_t read =
+          read_regions(checkpoint, tensor, tensor.chunks[0], item, {&target, 1}, staging, *device);
+      EXPECT_LE(read, row.times_needed * out.size());
+      EXPECT_EQ(store.calls, row.calls);
+      for (std::size_t i = 0; i < out.size(); ++i) {
+        const auto run = static_cast<std::size_t>(row.run);
+        const std::size_t at =
+            i / run * static_cast<std::size_t>(shape[1]) + static_cast<std::size_t>(row.gap / 2);
+        ASSERT_EQ(out[i], content[at + i % run]) << i;
       }
     }
   }

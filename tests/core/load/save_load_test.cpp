@@ -98,7 +98,13 @@ std::pair<std::size_t, std::size_t> load_under(const World& world, const std::st
     options.excused = {"rng"};
     options.staging_bytes = 64;
     const LoadResult report = load(ports, *group, rank.state, options);
-    EXPECT_EQ(report.bytes_read, report.bytes_needed);
+    // Short gaps are read too, but nothing twice.
+    std::uint64_t stored = 0;
+    for (const auto& leaf : rank.state.tensors) {
+      stored += static_cast<std::uint64_t>(volume(leaf.shape)) * size_of(leaf.dtype);
+    }
+    EXPECT_GE(report.bytes_read, report.bytes_needed);
+    EXPECT_LE(report.bytes_read, stored);
     EXPECT_EQ(rank.state.common.find("iteration") != nullptr, true);
     wrong += testing_job::wrong_elements(rank.state);
     all += testing_job::element_count(rank.state);
