@@ -1,13 +1,16 @@
 #include "core/diff/diff_tensors.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include "core/checkpoint/batches.hpp"
+#include "core/checkpoint/piece_reader.hpp"
 #include "core/checkpoint/tensor_reader.hpp"
 #include "core/diff/layout_bound.hpp"
 #include "core/diff/rank_pairs.hpp"
@@ -71,11 +74,48 @@ class SharedProgress {
   std::uint64_t done_ = 0;
 };
 
+/// A tensor that one thread compares, or a part of a large one. What is found does not depend on
+/// how many threads there are, because the parts don't.
+struct Share {
+  std::size_t tensor = 0;
+  std::optional<Box> part;  ///< empty for the whole tensor
+};
+
+/// Cuts the boxes that are compared of a tensor into shares, unless they fit into one.
+void add_shares(std::size_t tensor, const Pair& pair, const std::vector<Box>& compared,
+                std::vector<Share>& shares) {
+  constexpr std::size_t kShareBytes = std::size_t{16} << 20U;
+  const auto most = static_cast<std::int64_t>(
+      kShareBytes / std::max(size_of(pair.left->dtype), size_of(pair.right->dtype)));
+  std::int64_t elements = 0;
+  for (const Box& box : compared) elements += box.elements();
+  if (elements <= most) {
+    shares.push_back({tensor, std::nullopt});
+    return;
+  }
+  for (const Box& box : compared) {
+    for_each_block(box, most, [&](const Box& part) { shares.push_back({tensor, part}); });
+  }
+}
+
+/// Puts together the checksums of tensors that several threads read.
+struct SharedSides {
+  SharedSides(const DiffSides& sides, Device& device)
+      : left(sides.left, device), right(sides.right, device) {}
+
+  SharedChecksums left;
+  SharedChecksums right;
+};
+
+std::uint32_t index_in(const Checkpoint& checkpoint, const StoredTensor& tensor) {
+  return static_cast<std::uint32_t>(&tensor - checkpoint.catalog().tensors.data());
+}
+
 /// Compares tensors for one thread.
 class TensorDiffer {
  public:
   TensorDiffer(const DiffSides& sides, Device& device, const DiffOptions& options,
-               SharedProgress& progress)
+               SharedSides& shared, SharedProgress& progress)
       : left_side_(sides.left),
         right_side_(sides.right),
         seams_(sides.seams),
@@ -84,19 +124,33 @@ class TensorDiffer {
         right_{right_side_, device, staging_, options.checksums ? &right_checksums_ : nullptr},
         buffer_left_(options.block_bytes),
         buffer_right_(options.block_bytes),
+        shared_(shared),
         progress_(progress) {}
 
-  /// Returns the error if the tensor can't be read.
-  std::optional<Error> compare(const Pair& pair, TensorDiff& result) {
-    left_to_do_ = bytes_of(*pair.left);
+  /// Returns the error if the tensor, or this part of it, can't be read.
+  std::optional<Error> compare(const Pair& pair, const std::optional<Box>& part,
+                               TensorDiff& result) {
+    left_to_do_ = part ? static_cast<std::uint64_t>(part->elements()) * size_of(pair.left->dtype)
+                       : bytes_of(*pair.left);
     std::optional<Error> unread;
     try {
-      compare_blocks(pair, result);
+      compare_blocks(pair, part, result);
     } catch (const Unread& caught) {
       unread = caught.error;
     }
     progress_.pass_over(left_to_do_);
     return unread;
+  }
+
+  /// Measures a part in which nothing differs. Returns the error if it can't be read any more.
+  std::optional<Error> measure_unchanged(const Pair& pair, const Box& part, TensorDiff& result) {
+    unchanged_first_ = std::numeric_limits<std::uint64_t>::max();
+    try {
+      read(pair, [&] { add_unchanged_first(pair, {part}, result.change.emplace()); });
+    } catch (const Unread& caught) {
+      return caught.error;
+    }
+    return std::nullopt;
   }
 
   /// Adds the checksums that were compared.
@@ -115,22 +169,29 @@ class TensorDiffer {
     Error error;
   };
 
-  void compare_blocks(const Pair& pair, TensorDiff& result) {
+  void compare_blocks(const Pair& pair, const std::optional<Box>& share, TensorDiff& result) {
     std::optional<TensorReader> left;
     std::optional<TensorReader> right;
     read(pair, [&] {
       left.emplace(left_, *pair.left);
       right.emplace(right_, *pair.right);
     });
+    const std::uint32_t of_left = index_in(left_side_, *pair.left);
+    const std::uint32_t of_right = index_in(right_side_, *pair.right);
+    if (share) {
+      left->leave_checksums();
+      right->leave_checksums();
+      shared_.left.tell(of_left, *left);
+      shared_.right.tell(of_right, *right);
+    }
     if (pair.left->dtype != pair.right->dtype) {
       result.compared_as = exact_type_of(pair.left->dtype, pair.right->dtype);
     }
     const auto left_width = size_of(pair.left->dtype);
-    const auto width = std::max(left_width, size_of(pair.right->dtype));
-    const auto most = static_cast<std::int64_t>(buffer_left_.size() / width);
+    const auto boxes = share ? std::vector<Box>{*share} : seams_.compared(*pair.left, *pair.right);
     unchanged_first_ = 0;
-    for (const Box& box : seams_.compared(*pair.left, *pair.right)) {
-      for_each_block(box, most, [&](const Box& block) {
+    for (const Box& box : boxes) {
+      for_each_block(box, block_of(pair), [&](const Box& block) {
         read(pair, [&] {
           left->read(block, buffer_left_.data());
           right->read(block, buffer_right_.data());
@@ -141,11 +202,22 @@ class TensorDiffer {
         progress_.go(pair.key(), bytes);
       });
     }
-    if (result.change) read(pair, [&] { add_unchanged_first(pair, most, *result.change); });
-    read(pair, [&] {  // what can't be read is not the same, even if it has no elements
-      left->open_rest();
+    if (result.change) read(pair, [&] { add_unchanged_first(pair, boxes, *result.change); });
+    read(pair, [&] {
+      if (share) {
+        shared_.left.take(of_left, *left);
+        shared_.right.take(of_right, *right);
+        return;
+      }
+      left->open_rest();  // what can't be read is not the same, even if it has no elements
       right->open_rest();
     });
+  }
+
+  /// Returns the number of elements that are read at a time.
+  std::int64_t block_of(const Pair& pair) const {
+    return static_cast<std::int64_t>(
+        buffer_left_.size() / std::max(size_of(pair.left->dtype), size_of(pair.right->dtype)));
   }
 
   /// Calls `work`, which reads. Throws Unread for an error that concerns this tensor alone.
@@ -161,13 +233,13 @@ class TensorDiffer {
 
   /// Adds the blocks that came before the first difference. They are read again, so that tensors
   /// that are the same cost nothing.
-  void add_unchanged_first(const Pair& pair, std::int64_t most, ElementChange& change) {
+  void add_unchanged_first(const Pair& pair, const std::vector<Box>& boxes, ElementChange& change) {
     if (unchanged_first_ == 0) return;
     ReaderResources resources = left_;
     resources.checksums = nullptr;
     TensorReader again(resources, *pair.left);
-    for (const Box& box : seams_.compared(*pair.left, *pair.right)) {
-      for_each_block(box, most, [&](const Box& block) {
+    for (const Box& box : boxes) {
+      for_each_block(box, block_of(pair), [&](const Box& block) {
         if (unchanged_first_ == 0) return;
         --unchanged_first_;
         again.read(block, buffer_left_.data());
@@ -219,8 +291,9 @@ class TensorDiffer {
   ReaderResources right_;
   Bytes buffer_left_;
   Bytes buffer_right_;
+  SharedSides& shared_;
   SharedProgress& progress_;
-  std::uint64_t left_to_do_ = 0;       ///< bytes of this tensor that were not compared yet
+  std::uint64_t left_to_do_ = 0;       ///< bytes of this share that were not compared yet
   std::uint64_t unchanged_first_ = 0;  ///< blocks of this tensor before the first that differs
 };
 
@@ -255,24 +328,123 @@ void excuse_other_buckets(DiffSides& sides, TensorDiff& result) {
             .reason = "depends on the layout: buckets of another model-parallel layout"};
 }
 
-/// Calls `compare` for each number below `tensors`, on all threads, with the differ of the thread.
-template <class Compare>
-void compare_all(DiffSides& sides, Device& device, const DiffOptions& options, Progress& progress,
-                 std::uint64_t total, std::size_t tensors, const Compare& compare) {
-  TasksAtOnce at_once;
-  Tasks& tasks = options.tasks != nullptr ? *options.tasks : at_once;
-  SharedProgress shared(progress, total);
-  std::vector<std::unique_ptr<TensorDiffer>> differs(static_cast<std::size_t>(tasks.threads()));
-  do_all(tasks, tensors, [&](std::size_t thread) {
-    differs[thread] = std::make_unique<TensorDiffer>(sides, device, options, shared);
-    return [&compare, own = differs[thread].get()](std::size_t i) { compare(*own, i); };
-  });
-  for (const auto& differ : differs) {
-    if (!differ) continue;
-    differ->add_to(sides);
-    differ->require_in_place();
+/// Compares the shares of all tensors on all threads.
+class SharesDiffer {
+ public:
+  SharesDiffer(DiffSides& sides, Device& device, const DiffOptions& options, Progress& progress,
+               std::uint64_t total)
+      : sides_(sides),
+        device_(device),
+        options_(options),
+        tasks_(options.tasks != nullptr ? *options.tasks : at_once_),
+        shared_(sides, device),
+        progress_(progress, total),
+        differs_(static_cast<std::size_t>(tasks_.threads())) {}
+
+  /// Compares `pairs`, and puts what is found into `results`, which is in the same order. Returns
+  /// the errors of those that can't be read.
+  std::vector<std::optional<Error>> compare(std::span<const Pair* const> pairs,
+                                            std::span<TensorDiff* const> results) {
+    std::vector<Share> shares;
+    for (std::size_t t = 0; t < pairs.size(); ++t) {
+      const Pair& pair = *pairs[t];
+      add_shares(t, pair, sides_.seams.compared(*pair.left, *pair.right), shares);
+    }
+    std::vector<std::unique_ptr<TensorDiff>> parts(shares.size());
+    std::vector<std::optional<Error>> part_unread(shares.size());
+    on_all(shares.size(), [&](TensorDiffer& differ, std::size_t i) {
+      const auto& [tensor, part] = shares[i];
+      if (part) {
+        parts[i] = std::make_unique<TensorDiff>();
+        parts[i]->left = results[tensor]->left;
+        parts[i]->right = results[tensor]->right;
+      }
+      part_unread[i] = differ.compare(*pairs[tensor], part, part ? *parts[i] : *results[tensor]);
+    });
+    std::vector<std::optional<Error>> unread(pairs.size());
+    for (std::size_t i = 0; i < shares.size(); ++i) {
+      const std::size_t tensor = shares[i].tensor;
+      if (parts[i] && unread[tensor]) parts[i].reset();  // as if the tensor had been left there
+      if (parts[i]) append(*parts[i], *results[tensor]);
+      if (part_unread[i] && !unread[tensor]) unread[tensor] = std::move(part_unread[i]);
+    }
+    measure_rest(shares, parts, pairs, results, unread);
+    end();
+    return unread;
   }
-}
+
+ private:
+  /// Adds what was found in the next part of a tensor, but for the change.
+  static void append(TensorDiff& part, TensorDiff& whole) {
+    whole.comparison.append(part.comparison);
+    whole.compared_as = part.compared_as;
+    if (part.change && !whole.change) whole.change.emplace();
+    if (whole.first || !part.first) return;
+    whole.first = part.first;
+    whole.first_left = std::move(part.first_left);
+    whole.first_right = std::move(part.first_right);
+  }
+
+  /// Adds the change of all parts of tensors that differ. Parts that are the same are read again.
+  void measure_rest(std::span<const Share> shares,
+                    std::span<const std::unique_ptr<TensorDiff>> parts,
+                    std::span<const Pair* const> pairs, std::span<TensorDiff* const> results,
+                    std::span<std::optional<Error>> unread) {
+    const auto whole = [&](std::size_t i) { return results[shares[i].tensor]; };
+    std::vector<std::size_t> same;
+    for (std::size_t i = 0; i < shares.size(); ++i) {
+      const bool counts = parts[i] && whole(i)->change && !unread[shares[i].tensor];
+      if (counts && !parts[i]->change) same.push_back(i);
+    }
+    std::vector<std::optional<Error>> failed(same.size());
+    on_all(same.size(), [&](TensorDiffer& differ, std::size_t n) {
+      const std::size_t i = same[n];
+      failed[n] = differ.measure_unchanged(*pairs[shares[i].tensor], *shares[i].part, *parts[i]);
+    });
+    for (std::size_t i = 0; i < shares.size(); ++i) {
+      if (parts[i] && parts[i]->change) whole(i)->change->add(*parts[i]->change);
+    }
+    for (std::size_t n = 0; n < same.size(); ++n) {
+      auto& error = unread[shares[same[n]].tensor];
+      if (failed[n] && !error) error = std::move(failed[n]);
+    }
+  }
+
+  /// Calls `work` for each number below `count`, on all threads, with the differ of the thread.
+  template <class Work>
+  void on_all(std::size_t count, const Work& work) {
+    if (count == 0) return;
+    do_all(tasks_, count, [&](std::size_t thread) {
+      auto& own = differs_[thread];
+      if (!own) {
+        own = std::make_unique<TensorDiffer>(sides_, device_, options_, shared_, progress_);
+      }
+      return [&work, differ = own.get()](std::size_t i) { work(*differ, i); };
+    });
+  }
+
+  /// Adds the checksums that were compared, and looks if the checkpoints are still those.
+  void end() {
+    if (options_.checksums) {
+      sides_.left_checksums.add(shared_.left.counted());
+      sides_.right_checksums.add(shared_.right.counted());
+    }
+    for (const auto& differ : differs_) {
+      if (!differ) continue;
+      differ->add_to(sides_);
+      differ->require_in_place();
+    }
+  }
+
+  DiffSides& sides_;
+  Device& device_;
+  const DiffOptions& options_;
+  TasksAtOnce at_once_;
+  Tasks& tasks_;
+  SharedSides shared_;
+  SharedProgress progress_;
+  std::vector<std::unique_ptr<TensorDiffer>> differs_;
+};
 
 void count(const TensorDiff& result, DiffReport& report) {
   const std::uint64_t elements = result.comparison.elements;
@@ -311,6 +483,7 @@ void diff_tensors(DiffSides& sides, Device& device, const DiffOptions& options, 
   report.ignored_keys +=
       std::erase_if(pairs, [&](const Pair& pair) { return !wanted(options, pair.key()); });
   std::vector<std::size_t> to_read;
+  std::vector<const Pair*> pairs_to_read;
   std::uint64_t total = 0;
   for (const Pair& pair : pairs) {
     TensorDiff result{.key = pair.key(), .verdict = judge_pair(pair, sides.seams, options)};
@@ -322,15 +495,15 @@ void diff_tensors(DiffSides& sides, Device& device, const DiffOptions& options, 
     }
     if (result.verdict == DiffVerdict::kSame) {
       to_read.push_back(report.tensors.size());
+      pairs_to_read.push_back(&pair);
       total += bytes_of(*pair.left);
     }
     report.tensors.push_back(std::move(result));
   }
-  std::vector<std::optional<Error>> unread(to_read.size());
-  compare_all(sides, device, options, progress, total, to_read.size(),
-              [&](TensorDiffer& differ, std::size_t i) {
-                unread[i] = differ.compare(pairs[to_read[i]], report.tensors[to_read[i]]);
-              });
+  std::vector<TensorDiff*> results;
+  for (const std::size_t i : to_read) results.push_back(&report.tensors[i]);
+  const auto unread =
+      SharesDiffer(sides, device, options, progress, total).compare(pairs_to_read, results);
   for (std::size_t i = 0; i < to_read.size(); ++i) {
     TensorDiff& result = report.tensors[to_read[i]];
     judge_compared(sides, unread[i], result);
