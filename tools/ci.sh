@@ -120,7 +120,7 @@ stage_catalogue() {
   rm -rf "$report"
   checked "$program" run scenarios --jobs "$jobs" --double --quiet --report "$report" || broken=1
   checked "$program" search properties --jobs "$jobs" --out build/found --report "$report" || broken=1
-  checked "$program" mutants --jobs "$jobs" --quiet --report "$report" || broken=1
+  checked "$program" mutants --rows 1 --property-cases 1 --jobs "$jobs" --quiet --report "$report" || broken=1
   [[ -n "${CI:-}" ]] || dirty=(--allow-dirty)
   checked "$program" gate "$report" --lane sim --baseline reports/baseline.json "${dirty[@]}" || broken=1
   ((broken == 0))
