@@ -245,22 +245,27 @@ class AtomReader {
     for (std::size_t i = 0; i < order.size; ++i) {
       const std::size_t d = order.dims[i];
       const std::int64_t gap = (strides[d] - block.span) * width_;
-      const bool cheap = gap > 0 && gap_is_cheaper_than_call(gap);
-      const std::int64_t most = cheap ? std::min(room, kGapBlockMax / width_) : room;
-      std::int64_t count = extents[d];
       // Along an expanded dimension, all elements are the same ones.
-      if (strides[d] > 0) {
-        count = std::clamp<std::int64_t>((most - block.span) / strides[d] + 1, 1, count);
-      }
+      const auto steps_in = [&](std::int64_t most) {
+        return strides[d] == 0
+                   ? extents[d]
+                   : std::clamp<std::int64_t>((most - block.span) / strides[d] + 1, 1, extents[d]);
+      };
       // Each further step along dimension d lengthens the span by strides[d] elements, of which
       // block.elements are wanted. At most a twentieth as many elements as are wanted should be
       // unwanted; `loss` is 20 times the number of unwanted elements beyond this limit.
       const std::int64_t loss = 20 * strides[d] - 21 * block.elements;
-      if (loss > 0 && !cheap) count = std::min(count, 20 * (strides[d] - block.span) / loss);
+      std::int64_t count = steps_in(room);
+      if (loss > 0) count = std::min(count, 20 * (strides[d] - block.span) / loss);
+      const std::int64_t with_gaps = gap > 0 && gap_is_cheaper_than_call(gap)
+                                         ? steps_in(std::min(room, kGapBlockMax / width_))
+                                         : 0;
+      const bool gaps = with_gaps > count;
+      count = std::max(count, with_gaps);
       const std::int64_t further = (count - 1) * strides[d];
       block.extents[d] = count;
       block.span += further;
-      block.elements = cheap ? block.elements + further : block.elements * count;
+      block.elements = gaps ? block.elements + further : block.elements * count;
       if (count < extents[d]) break;
     }
     return block;

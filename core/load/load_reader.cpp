@@ -24,8 +24,8 @@ constexpr std::uint64_t kHostStagingMax = std::uint64_t{256} << 10U;
 /// the time of the copies.
 constexpr std::uint64_t kJoinedMax = std::uint64_t{4} << 20U;
 constexpr std::uint64_t kJoinedShare = 16;
-/// One item more is joined for each of these bytes of everything, so that the heads and tails that
-/// are kept are few beside the elements, and for each of these items, so that readers have work.
+/// At most one item is joined per this many bytes of all that is read, so that the heads and tails
+/// that are kept are few beside the elements, and per this many items, so that readers have work.
 constexpr std::uint64_t kBytesShare = std::uint64_t{512} << 10U;
 constexpr std::uint64_t kItemsShare = 16;
 

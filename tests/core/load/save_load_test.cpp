@@ -98,7 +98,7 @@ std::pair<std::size_t, std::size_t> load_under(const World& world, const std::st
     options.excused = {"rng"};
     options.staging_bytes = 64;
     const LoadResult report = load(ports, *group, rank.state, options);
-    // Short gaps are read too, but nothing twice.
+    // Short gaps are read too, but these layouts make nothing be read twice.
     std::uint64_t stored = 0;
     for (const auto& leaf : rank.state.tensors) {
       stored += static_cast<std::uint64_t>(volume(leaf.shape)) * size_of(leaf.dtype);

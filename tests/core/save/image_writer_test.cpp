@@ -195,7 +195,7 @@ class SummedElements final : public ContentSource {
   std::optional<std::uint32_t> crc_;
 };
 
-/// Flips a bit of one byte of each file when the file is closed.
+/// Flips a bit of one byte of each file when the file is opened to be read.
 class FlipsWhenClosed final : public PassingStore {
  public:
   FlipsWhenClosed(test::MemoryStore& inner, std::uint64_t at)
