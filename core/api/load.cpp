@@ -60,7 +60,8 @@ void remember_damaged(const JobState& job, const LoadResult& result) {
 LoadResult load(Job& job, const LoadOptions& options, const Ask& ask) {
   const JobState& own = *JobAccess::state(job);
   agree_on(own, options, [] { return std::string(); });
-  LoadResult result = load(own.ports(), *own.all, options, ask, seams_of(own));
+  LoadResult result =
+      load(own.ports(), *own.all, options, ask, seams_of(own), nullptr, own.memory->parsed);
   remember_damaged(own, result);
   return result;
 }
@@ -72,7 +73,8 @@ LoadResult load(Job& job, State& state, const LoadOptions& options) {
     into = &StateAccess::content(state);
     return into->common.as<Bytes>() != nullptr ? "wanted as stored" : "wanted as values";
   });
-  LoadResult result = load(own.ports(), *own.all, *into, options, seams_of(own));
+  LoadResult result =
+      load(own.ports(), *own.all, *into, options, seams_of(own), own.memory->parsed);
   remember_damaged(own, result);
   return result;
 }

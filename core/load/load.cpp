@@ -132,8 +132,13 @@ class Loading {
   using Want = std::function<Wanted(Loading&, Checkpoint&)>;
 
   Loading(const Ports& ports, Communicator& group, const LoadOptions& options,
-          const LoadSeams& seams, const KnownMetadata* known)
-      : ports_(ports), group_(group), options_(options), seams_(seams), known_(known) {}
+          const LoadSeams& seams, const KnownMetadata* known, ParsedMetadata* parsed)
+      : ports_(ports),
+        group_(group),
+        options_(options),
+        seams_(seams),
+        known_(known),
+        parsed_(parsed) {}
 
   LoadResult run(const Want& want) {
     begin_phase(ports_.trace, phase::kLocate);
@@ -207,9 +212,9 @@ class Loading {
     shown_.reset();
     begin_phase(ports_.trace, phase::kMetadata);
     auto opened = stage(LoadStage::kOpen, [&] {
-      return std::make_shared<Opened>(known_ != nullptr
-                                          ? opened_as(*known_, ports_.store, location)
-                                          : open_for_all(ports_.store, group_, seams_, location));
+      return std::make_shared<Opened>(
+          known_ != nullptr ? opened_as(*known_, ports_.store, location)
+                            : open_for_all(ports_.store, group_, seams_, location, parsed_));
     });
     if (options_.fallback != Fallback::kNone) opened = vote(std::move(opened));
     end_phase(ports_.trace, phase::kMetadata, {.bytes = opened->metadata_bytes});
@@ -483,6 +488,7 @@ class Loading {
   const LoadOptions& options_;
   const LoadSeams& seams_;
   const KnownMetadata* known_;  ///< null if it is to be read
+  ParsedMetadata* parsed_;      ///< null if this rank parses for itself
   std::vector<std::string> fell_back_from_;
   std::vector<std::int64_t> damaged_;  ///< damaged iterations among the candidates
   std::vector<std::string> notes_;
@@ -536,8 +542,8 @@ LoadResult load(const Ports& ports, Communicator& group, StateDict& into,
 }
 
 LoadResult load(const Ports& ports, Communicator& group, const LoadOptions& options, const Ask& ask,
-                const LoadSeams& seams, const KnownMetadata* known) {
-  return Loading(ports, group, options, seams, known)
+                const LoadSeams& seams, const KnownMetadata* known, ParsedMetadata* parsed) {
+  return Loading(ports, group, options, seams, known, parsed)
       .run([&ask](Loading& loading, Checkpoint& checkpoint) {
         const Value* common = loading.common(checkpoint);
         return ask({checkpoint.location(), common, checkpoint.catalog()});
@@ -545,8 +551,8 @@ LoadResult load(const Ports& ports, Communicator& group, const LoadOptions& opti
 }
 
 LoadResult load(const Ports& ports, Communicator& group, StateDict& into,
-                const LoadOptions& options, const LoadSeams& seams) {
-  return Loading(ports, group, options, seams, nullptr)
+                const LoadOptions& options, const LoadSeams& seams, ParsedMetadata* parsed) {
+  return Loading(ports, group, options, seams, nullptr, parsed)
       .run([&](Loading& loading, Checkpoint& checkpoint) {
         constexpr auto kForm = CommonForm::kAsStored;
         if (form_wanted(into) == kForm && loading.common(checkpoint, kForm) == nullptr) {

@@ -41,8 +41,10 @@ Bytes encode(const MetadataFiles& files) {
 
 /// Returns the metadata for this rank. If each rank wrote its own metadata, leaves out the items of
 /// other ranks.
-Metadata for_rank(Metadata all, const Communicator& group, const LoadSeams& seams) {
-  if (all.ranks.empty()) return all;
+std::shared_ptr<const Metadata> for_rank(std::shared_ptr<const Metadata> read,
+                                         const Communicator& group, const LoadSeams& seams) {
+  const Metadata& all = *read;
+  if (all.ranks.empty()) return read;
   const auto is_own = [](const auto& item) { return item.known_by.own; };
   const auto tensor = std::ranges::find_if(all.catalog.tensors, is_own);
   const auto object = std::ranges::find_if(all.catalog.objects, is_own);
@@ -58,7 +60,7 @@ Metadata for_rank(Metadata all, const Communicator& group, const LoadSeams& seam
                     "first` or `--per-rank drop`",
                 {.key = *own});
   }
-  return seen_by(all, seams.own_metadata(group).value);
+  return std::make_shared<const Metadata>(seen_by(all, seams.own_metadata(group).value));
 }
 
 // --- trackers -----------------------------------------------------------------------------------
@@ -168,7 +170,7 @@ Opened opened_as(const KnownMetadata& known, Store& store, const Location& locat
 }
 
 Opened open_for_all(Store& store, Communicator& group, const LoadSeams& seams,
-                    const Location& location) {
+                    const Location& location, ParsedMetadata* parsed) {
   const Bytes answer = from_leader(group, seams.leader, [&] {
     const MetadataFiles files = read_metadata_files(store, location.directory);
     Bytes wire = encode(files);
@@ -183,9 +185,9 @@ Opened open_for_all(Store& store, Communicator& group, const LoadSeams& seams,
     for (std::size_t i = 0; i < names.size(); ++i) contents.push_back(wire.part());
     const auto hash = wire.number<std::uint64_t>();
     wire.end();
-    auto own =
-        std::make_shared<const Metadata>(for_rank(read_metadata(contents, names), group, seams));
-    checkpoint.emplace(store, location, std::move(own), hash);
+    auto all = parsed != nullptr ? parsed->read(contents, names, hash)
+                                 : std::make_shared<const Metadata>(read_metadata(contents, names));
+    checkpoint.emplace(store, location, for_rank(std::move(all), group, seams), hash);
     return Bytes{};
   });
   return {std::move(*checkpoint), answer.size()};

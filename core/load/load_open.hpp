@@ -18,9 +18,9 @@ struct Opened {
 };
 
 /// The leader broadcasts the metadata files, together with a hash of their names and contents, and
-/// each rank parses them.
+/// each rank parses them, or looks them up in `parsed`, if that is not null.
 Opened open_for_all(Store& store, Communicator& group, const LoadSeams& seams,
-                    const Location& location);
+                    const Location& location, ParsedMetadata* parsed);
 /// Does neither, because every rank has the metadata already. Not collective.
 Opened opened_as(const KnownMetadata& known, Store& store, const Location& location);
 

@@ -13,6 +13,7 @@ namespace reprise {
 
 struct SaveSeams;
 struct LoadSeams;
+class ParsedMetadata;
 
 /// A job's memory between calls.
 struct JobMemory {
@@ -22,6 +23,9 @@ struct JobMemory {
   std::map<std::string, PlanSlot> plans = {};  ///< by SaveOptions::structure
   /// Locks that saves in flight hold, by directory of iterations: further saves share them.
   std::map<std::string, std::weak_ptr<StoreLock>> locks = {};
+  /// Where ranks that share a process, such as those of a simulated job, parse metadata once for
+  /// all; null if each load parses it. Must outlive the job.
+  ParsedMetadata* parsed = nullptr;
 };
 
 /// Decisions that the harness replaced for a mutant; null if they are the engine's own. They

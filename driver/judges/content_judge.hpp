@@ -2,7 +2,7 @@
 // Checks that a committed checkpoint holds, bit for bit, what the ranks passed to its save. After a
 // life has ended, this check must read the store before any other judge does.
 
-#include "driver/record/parsed_metadata.hpp"
+#include "driver/record/judged_store.hpp"
 #include "driver/record/record.hpp"
 #include "properties/finding.hpp"
 

@@ -3,7 +3,7 @@
 
 #include "driver/language/scenario.hpp"
 #include "driver/record/history.hpp"
-#include "driver/record/parsed_metadata.hpp"
+#include "driver/record/judged_store.hpp"
 #include "properties/finding.hpp"
 
 namespace reprise::driver {

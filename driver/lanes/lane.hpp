@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "driver/language/scenario.hpp"
-#include "driver/record/parsed_metadata.hpp"
+#include "core/checkpoint/parsed_metadata.hpp"
 #include "driver/record/phase_log.hpp"
 #include "driver/record/record.hpp"
 #include "driver/record/reference_run.hpp"

@@ -637,7 +637,8 @@ class RankMain {
   const Ports& ports_;
   RankRecord& record_;
   std::string device_;
-  std::shared_ptr<JobMemory> memory_ = std::make_shared<JobMemory>();
+  std::shared_ptr<JobMemory> memory_ =
+      std::make_shared<JobMemory>(JobMemory{.parsed = &part_.parsed});
   sim::TrainingJob job_;
   RankJudge judge_;
   SavesInFlight in_flight_;

@@ -6,7 +6,7 @@
 
 #include "driver/language/scenario.hpp"
 #include "driver/record/history.hpp"
-#include "driver/record/parsed_metadata.hpp"
+#include "core/checkpoint/parsed_metadata.hpp"
 #include "driver/record/phase_log.hpp"
 #include "driver/record/reference_run.hpp"
 #include "reprise/ports.hpp"

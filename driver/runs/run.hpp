@@ -10,6 +10,7 @@
 
 #include "driver/lanes/lane.hpp"
 #include "driver/language/catalogue.hpp"
+#include "driver/record/judged_store.hpp"
 #include "reports/report.hpp"
 
 namespace reprise::reports {

@@ -11,7 +11,7 @@
 #include "core/base/sha256.hpp"
 #include "core/format/zip/crc32.hpp"
 #include "core/geometry/compare.hpp"
-#include "core/load/load.hpp"
+#include "core/load/load_seamed.hpp"
 #include "core/plan/load_plan.hpp"
 #include "core/plan/save_plan.hpp"
 #include "core/save/save.hpp"
@@ -188,10 +188,11 @@ Trip round_trip(Stream draw, const CaseBounds& bounds) {
     memory.poison();  // the save has already copied the state
     save.finish();
   });
+  ParsedMetadata parsed;  // the ranks of a simulated job share it
   trip.calls += run_world(*made.mesh[1], store, [&](Ports& ports, GlobalRank rank) {
     RankMemory memory(made, 1, rank);
     auto group = ports.fabric.communicator(Group::world(ports.fabric.world_size()));
-    load(ports, *group, memory.state, {.directory = "run"});
+    load(ports, *group, memory.state, {.directory = "run"}, {}, &parsed);
     const Comparison found = memory.compare(content);
     if (!found.same() || found.elements != memory.elements()) give_up("the state differs");
     trip.elements += found.elements;

@@ -12,6 +12,7 @@
 #include "driver/lanes/life_faults.hpp"
 #include "driver/lanes/rank_main.hpp"
 #include "driver/lanes/sim_lane.hpp"
+#include "driver/record/judged_store.hpp"
 #include "driver/record/past.hpp"
 #include "driver/runs/run.hpp"
 #include "sim/world/sim_store.hpp"

@@ -1,6 +1,6 @@
 // Tests that metadata is parsed once, and again as soon as a byte of it is another.
 
-#include "driver/record/parsed_metadata.hpp"
+#include "core/checkpoint/parsed_metadata.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,17 +1,18 @@
 #pragma once
-// Opens checkpoints for the judges, which look at the same few of them again and again: the
-// metadata of files with equal bytes is parsed once.
+// Parses metadata files once that several readers in one process have: the judges, which look at
+// the same few checkpoints again and again, and the ranks of a simulated job.
 
 #include <cstddef>
 #include <list>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 
 #include "core/checkpoint/checkpoint.hpp"
 #include "reprise/store.hpp"
 
-namespace reprise::driver {
+namespace reprise {
 
 /// What some metadata files say, by their names and bytes; one object serves all scenarios of a
 /// process. Thread-safe. It only saves work: what it returns depends on the files alone.
@@ -19,6 +20,11 @@ class ParsedMetadata {
  public:
   /// The same as Checkpoint::open(), with the same calls of the store.
   Checkpoint open(Store& store, const std::string& path);
+
+  /// Returns what the files say; `hash` is that of their names and contents, see hash_of(). Throws
+  /// the same errors as read_metadata(), each time.
+  std::shared_ptr<const Metadata> read(std::span<const ByteSpan> contents,
+                                       std::span<const std::string> names, std::uint64_t hash);
 
   /// Number of checkpoints whose metadata is kept, those that were opened last.
   static constexpr std::size_t kKept = 64;
@@ -28,19 +34,14 @@ class ParsedMetadata {
     std::uint64_t hash = 0;
     MetadataFiles files;
     std::shared_ptr<const Metadata> metadata;
+
+    bool is_of(std::span<const ByteSpan> contents, std::span<const std::string> names) const;
   };
-  std::shared_ptr<const Metadata> metadata_of(std::uint64_t hash, const MetadataFiles& files);
+  std::shared_ptr<const Metadata> known(std::span<const ByteSpan> contents,
+                                        std::span<const std::string> names, std::uint64_t hash);
 
   std::mutex mutex_;
   std::list<Known> known_;  ///< latest use first
 };
 
-/// A store that judges look at, and what they read there before.
-struct JudgedStore {
-  Store& store;
-  ParsedMetadata& parsed;
-
-  Checkpoint open(const std::string& path) const { return parsed.open(store, path); }
-};
-
-}  // namespace reprise::driver
+}  // namespace reprise
