@@ -37,16 +37,20 @@ void SharedChecksums::take(std::uint32_t tensor, TensorReader& reader) {
   open_.erase(tensor);
 }
 
-Findings SharedChecksums::judge() {
-  CHECK(open_.empty(), open_.size());
+const ChecksumTally& SharedChecksums::counted() {
   if (tally_.mismatches() != 0 && is_of_torch_save(checkpoint_.metadata().form)) {
     for (FileIndex file = 0; file < checkpoint_.catalog().files.size(); ++file) {
       if (!tally_.has_elements_only(checkpoint_.display(file))) continue;
       count_small_records(checkpoint_, file, tally_);
     }
   }
+  return tally_;
+}
+
+Findings SharedChecksums::judge() {
+  CHECK(open_.empty(), open_.size());
   Findings notes;
-  for (Finding& finding : tally_.findings()) {
+  for (Finding& finding : counted().findings()) {
     if (finding.severity == Severity::kError) {
       throw Error(finding.code, finding.message,
                   {.key = finding.key, .file = finding.file, .offset = finding.offset});

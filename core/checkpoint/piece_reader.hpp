@@ -37,8 +37,9 @@ class SharedChecksums {
   void take(std::uint32_t tensor, TensorReader& reader);
   /// Adds records that were counted elsewhere.
   void add(const ChecksumTally& others) { tally_.add(others); }
-  /// Returns the records that were compared so far.
-  const ChecksumTally& counted() const { return tally_; }
+  /// Returns the records that were compared, with those that tell if a file of torch.save has
+  /// checksums. All readers must have handed over.
+  const ChecksumTally& counted();
   /// Throws CHECKSUM for the first record that does not have its checksum. Returns notes, such as
   /// on files without checksums. All readers must have handed over, and tensors of which something
   /// was read must have been read as a whole.

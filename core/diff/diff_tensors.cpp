@@ -1,6 +1,7 @@
 #include "core/diff/diff_tensors.hpp"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <memory>
 #include <mutex>
@@ -107,6 +108,16 @@ struct SharedSides {
   SharedChecksums right;
 };
 
+/// Why a share can't be read.
+struct ShareErrors {
+  std::optional<Error> unread;
+  /// Of the left and the right items without elements, which are opened by the thread that is the
+  /// last to read parts of the tensor.
+  std::array<std::optional<Error>, 2> of_rest = {};
+
+  bool any() const { return unread || of_rest[0] || of_rest[1]; }
+};
+
 std::uint32_t index_in(const Checkpoint& checkpoint, const StoredTensor& tensor) {
   return static_cast<std::uint32_t>(&tensor - checkpoint.catalog().tensors.data());
 }
@@ -127,30 +138,20 @@ class TensorDiffer {
         shared_(shared),
         progress_(progress) {}
 
-  /// Returns the error if the tensor, or this part of it, can't be read.
-  std::optional<Error> compare(const Pair& pair, const std::optional<Box>& part,
-                               TensorDiff& result) {
+  ShareErrors compare(const Pair& pair, const std::optional<Box>& part, TensorDiff& result) {
     left_to_do_ = part ? static_cast<std::uint64_t>(part->elements()) * size_of(pair.left->dtype)
                        : bytes_of(*pair.left);
-    std::optional<Error> unread;
-    try {
-      compare_blocks(pair, part, result);
-    } catch (const Unread& caught) {
-      unread = caught.error;
-    }
+    ShareErrors errors;
+    errors.unread = unread_in([&] { compare_blocks(pair, part, result, errors); });
     progress_.pass_over(left_to_do_);
-    return unread;
+    return errors;
   }
 
   /// Measures a part in which nothing differs. Returns the error if it can't be read any more.
   std::optional<Error> measure_unchanged(const Pair& pair, const Box& part, TensorDiff& result) {
     unchanged_first_ = std::numeric_limits<std::uint64_t>::max();
-    try {
-      read(pair, [&] { add_unchanged_first(pair, {part}, result.change.emplace()); });
-    } catch (const Unread& caught) {
-      return caught.error;
-    }
-    return std::nullopt;
+    return unread_in(
+        [&] { read(pair, [&] { add_unchanged_first(pair, {part}, result.change.emplace()); }); });
   }
 
   /// Adds the checksums that were compared.
@@ -169,7 +170,18 @@ class TensorDiffer {
     Error error;
   };
 
-  void compare_blocks(const Pair& pair, const std::optional<Box>& share, TensorDiff& result) {
+  template <class Work>
+  static std::optional<Error> unread_in(const Work& work) {
+    try {
+      work();
+    } catch (const Unread& caught) {
+      return caught.error;
+    }
+    return std::nullopt;
+  }
+
+  void compare_blocks(const Pair& pair, const std::optional<Box>& share, TensorDiff& result,
+                      ShareErrors& errors) {
     std::optional<TensorReader> left;
     std::optional<TensorReader> right;
     read(pair, [&] {
@@ -203,13 +215,15 @@ class TensorDiffer {
       });
     }
     if (result.change) read(pair, [&] { add_unchanged_first(pair, boxes, *result.change); });
-    read(pair, [&] {
-      if (share) {
-        shared_.left.take(of_left, *left);
-        shared_.right.take(of_right, *right);
-        return;
-      }
-      left->open_rest();  // what can't be read is not the same, even if it has no elements
+    if (share) {
+      const auto take = [&](SharedChecksums& all, std::uint32_t tensor, TensorReader& reader) {
+        return unread_in([&] { read(pair, [&] { all.take(tensor, reader); }); });
+      };
+      errors.of_rest = {take(shared_.left, of_left, *left), take(shared_.right, of_right, *right)};
+      return;
+    }
+    read(pair, [&] {  // what can't be read is not the same, even if it has no elements
+      left->open_rest();
       right->open_rest();
     });
   }
@@ -351,7 +365,7 @@ class SharesDiffer {
       add_shares(t, pair, sides_.seams.compared(*pair.left, *pair.right), shares);
     }
     std::vector<std::unique_ptr<TensorDiff>> parts(shares.size());
-    std::vector<std::optional<Error>> part_unread(shares.size());
+    std::vector<std::unique_ptr<ShareErrors>> errors(shares.size());  // null without an error
     on_all(shares.size(), [&](TensorDiffer& differ, std::size_t i) {
       const auto& [tensor, part] = shares[i];
       if (part) {
@@ -359,16 +373,23 @@ class SharesDiffer {
         parts[i]->left = results[tensor]->left;
         parts[i]->right = results[tensor]->right;
       }
-      part_unread[i] = differ.compare(*pairs[tensor], part, part ? *parts[i] : *results[tensor]);
+      auto found = differ.compare(*pairs[tensor], part, part ? *parts[i] : *results[tensor]);
+      if (found.any()) errors[i] = std::make_unique<ShareErrors>(std::move(found));
     });
     std::vector<std::optional<Error>> unread(pairs.size());
     for (std::size_t i = 0; i < shares.size(); ++i) {
       const std::size_t tensor = shares[i].tensor;
       if (parts[i] && unread[tensor]) parts[i].reset();  // as if the tensor had been left there
       if (parts[i]) append(*parts[i], *results[tensor]);
-      if (part_unread[i] && !unread[tensor]) unread[tensor] = std::move(part_unread[i]);
+      if (errors[i] && !unread[tensor]) unread[tensor] = std::move(errors[i]->unread);
     }
     measure_rest(shares, parts, pairs, results, unread);
+    for (std::size_t side : {0U, 1U}) {
+      for (std::size_t i = 0; i < shares.size(); ++i) {
+        auto& error = unread[shares[i].tensor];
+        if (errors[i] && !error) error = std::move(errors[i]->of_rest[side]);
+      }
+    }
     end();
     return unread;
   }

@@ -130,12 +130,14 @@ struct ReshardPorts {
 /// to `target` and becomes visible only when the commit protocol moves that directory to `target`.
 /// Data is read once and compared with its checksums on the way; what is wrong is dropped with all
 /// that was written. The written files are read back before the commit. The same bytes are written
-/// whatever the number of threads. Throws EXTENT_MISMATCH before reading any data if two items
-/// overlap in a file. Throws NO_SPACE before writing anything if the store knows that it has too
-/// little space. Throws NOT_STORED if the common state is missing, and CHECKSUM for content that
-/// changed since it was saved. Also throws the errors of choose_values() and of reading. Every step
-/// before the commit is reported to `progress`. If `progress` throws, the rewrite is aborted, its
-/// files are removed, and the exception is rethrown.
+/// whatever the number of threads. If a file can't be written, those after it stop soon and those
+/// before it are still tried, so the first error in order is thrown whatever the number of threads.
+/// Throws EXTENT_MISMATCH before reading any data if two items overlap in a file. Throws NO_SPACE
+/// before writing anything if the store knows that it has too little space. Throws NOT_STORED if
+/// the common state is missing, and CHECKSUM for content that changed since it was saved. Also
+/// throws the errors of choose_values() and of reading. Every step before the commit is reported to
+/// `progress`. If `progress` throws, the rewrite is aborted, its files are removed, and the
+/// exception is rethrown.
 ReshardReport reshard(Checkpoint& source, const CommitTarget& target, const ReshardOptions& options,
                       const ReshardPorts& ports);
 

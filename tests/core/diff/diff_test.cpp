@@ -7,7 +7,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
+#include <condition_variable>
 #include <fstream>
+#include <mutex>
+#include <set>
+#include <thread>
 
 #include "core/adapters/posix/host_device.hpp"
 #include "core/adapters/posix/thread_tasks.hpp"
@@ -183,6 +188,46 @@ class FailingAt final : public PassingStore {
   std::uint64_t at_;
 };
 
+/// Lets a thread read beyond an offset of the payload once another one does.
+class MetBeyond final : public PassingStore {
+ public:
+  MetBeyond(Store& inner, std::uint64_t offset) : PassingStore(inner), offset_(offset) {}
+
+  std::unique_ptr<ReadFile> open(const std::string& path) override {
+    auto file = inner().open(path);
+    if (!path.ends_with(".distcp")) return file;
+    return std::make_unique<File>(std::move(file), *this);
+  }
+  std::size_t threads() const { return threads_.size(); }
+
+ private:
+  class File final : public ReadFile {
+   public:
+    File(std::unique_ptr<ReadFile> inner, MetBeyond& store)
+        : inner_(std::move(inner)), store_(store) {}
+    std::uint64_t size() const override { return inner_->size(); }
+    void read_at(std::uint64_t offset, MutableByteSpan out) override {
+      if (offset > store_.offset_) store_.meet();
+      inner_->read_at(offset, out);
+    }
+
+   private:
+    std::unique_ptr<ReadFile> inner_;
+    MetBeyond& store_;
+  };
+
+  void meet() {
+    std::unique_lock lock(meeting_);
+    if (threads_.insert(std::this_thread::get_id()).second) met_.notify_all();
+    met_.wait_for(lock, std::chrono::seconds(10), [this] { return threads_.size() > 1; });
+  }
+
+  std::uint64_t offset_;
+  std::mutex meeting_;
+  std::condition_variable met_;
+  std::set<std::thread::id> threads_;
+};
+
 TEST(Diff, PartsOfALargeTensorAreComparedAsIfByOneThread) {
   constexpr std::size_t kRow = std::size_t{17} << 20U;  // longer than what a thread takes at a time
   const Dims shape{3, kRow};
@@ -224,6 +269,11 @@ TEST(Diff, PartsOfALargeTensorAreComparedAsIfByOneThread) {
     EXPECT_EQ(unread.verdict, DiffVerdict::kNotKnown);
     EXPECT_EQ(partly.tensors[2].verdict, DiffVerdict::kSame);
   }
+  ThreadTasks two(2);
+  MetBeyond both(one, std::uint64_t{1} << 20U);  // within "w"
+  const auto only_w = [](std::string_view key) { return key == "w"; };
+  diff_of(both, "ckpt", other, "ckpt", {.wanted = only_w, .tasks = &two});
+  EXPECT_EQ(both.threads(), 2U);
   std::fstream file(left.path() + "/ckpt/__0_0.distcp",
                     std::ios::in | std::ios::out | std::ios::binary);
   file.seekp(2 * kRow);
