@@ -7,10 +7,11 @@
 //
 // The caller's thread fills a batch (the snapshot); background tasks checksum the batches in order
 // and write them in order, the checksums of a batch beside the write of the one before. The copies
-// of a batch run while the caller fills the next one. When staging is full, the caller waits for
-// the oldest batch. If it is known in advance that the caller will wait, the caller computes the
-// checksums itself. Batches are reused, and are so small that their content is still in a cache
-// when it is written.
+// of a batch run while the caller fills the next one. If staging holds the whole file, the tasks
+// wait for the copies of each batch, and the caller once for all. Otherwise the caller waits for
+// the copies of each batch, and for the oldest batch when staging is full, and computes the
+// checksums, to relieve the tasks. Batches are reused, and are so small that their content is still
+// in a cache when it is written.
 
 #include <array>
 #include <cstdint>
@@ -136,7 +137,7 @@ class ImageWriter {
   ImageOptions options_;
   StageSeams seams_;
   std::shared_ptr<File> file_;
-  bool early_ = false;  ///< true if only background tasks wait for copies
+  bool early_ = false;  ///< true if staging holds the whole file
   std::optional<Copying> copying_;
   std::exception_ptr copy_failure_;  ///< first error of wait_for_copies()
   std::deque<InFlight> in_flight_;   ///< batches, oldest first

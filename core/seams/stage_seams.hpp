@@ -17,16 +17,15 @@ struct BatchWork {
   std::uint64_t bytes = 0;  ///< of the batch
 };
 /// The steps that write a batch, divided between threads. The caller runs `now` before it fills the
-/// next batch; background tasks run `sum`, if it is not null, and then `later`. `sum` of a batch
-/// may run beside `later` of the batch before.
+/// next batch, unless staging holds the whole file; background tasks run `now` then, and `sum`, if
+/// it is not null, and then `later`. `sum` of a batch may run beside `later` of the batch before.
 struct BatchOrder {
   std::function<void()> now;
   std::function<void()> sum;
   std::function<void()> later;
 };
-/// Puts `drain` into `now`, `sum` into `sum` and `write` into `later`. The caller therefore
-/// continues only after all copies into the batch have ended. After that, the source data may
-/// change.
+/// Puts `drain` into `now`, `sum` into `sum` and `write` into `later`. So a batch is read only
+/// after all copies into it have ended.
 BatchOrder drain_then_write(BatchWork work);
 /// True if the task is done, successfully or not.
 bool is_done(Task& writing);

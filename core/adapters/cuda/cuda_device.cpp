@@ -64,10 +64,9 @@ struct CudaDevice::State {
   /// What is copied by kernels, or by a copy engine. Neither waits for the other, unless the kind
   /// of copies changes.
   struct Way {
-    explicit Way(int device) : copies(device), arrived(device), scattered(device) {}
+    explicit Way(int device) : copies(device), scattered(device) {}
 
     CudaStream copies;
-    CudaEvent arrived;
     CudaEvent scattered;  ///< the end of the latest scatters
   };
 
@@ -80,6 +79,7 @@ struct CudaDevice::State {
         kernels(index),
         engine(index),
         computed(index),
+        arrived(index),
         pool(PinnedPool::create(index)),
         result(index, patience) {
     require_deadline(patience.deadline_ns);
@@ -99,12 +99,6 @@ struct CudaDevice::State {
     return *open.copies;
   }
 
-  template <class Visit>
-  void each_way(const Visit& visit) {
-    visit(kernels);
-    visit(engine);
-  }
-
   /// Makes copies of the way wait for the work queued on `compute` so far.
   void after_compute(Way& way) {
     // The legacy default stream waits for all blocking streams before an action such as this one,
@@ -115,11 +109,11 @@ struct CudaDevice::State {
     computed.hold_back(way.copies.ref());
   }
 
-  /// Makes the copies of either way wait for those of the other that are queued.
-  void meet() {
-    each_way([](Way& way) { way.arrived.record(way.copies.ref()); });
-    kernels.arrived.hold_back(engine.copies.ref());
-    engine.arrived.hold_back(kernels.copies.ref());
+  /// Records the end of all copies that are queued. Later ones of the engine wait for it.
+  void record_all() {
+    arrived.record(kernels.copies.ref());
+    arrived.hold_back(engine.copies.ref());
+    arrived.record(engine.copies.ref());
   }
 
   /// Says which thread queues copies: the one that computes, or any. A stream that is another one
@@ -164,10 +158,9 @@ struct CudaDevice::State {
   /// Waits for all copies that are queued. A copy to or from memory that is not pinned would block
   /// in the driver until then, without a deadline.
   void until_copies_arrive() {
-    each_way([](Way& way) { way.arrived.record(way.copies.ref()); });
-    with_patience([this] { return have_arrived(); });
+    record_all();
+    with_patience([this] { return arrived.done(); });
   }
-  bool have_arrived() const { return kernels.arrived.done() && engine.arrived.done(); }
 
   /// Throws if the job captures its stream: a copy would become part of the graph and not run.
   void require_no_capture() const {
@@ -184,7 +177,7 @@ struct CudaDevice::State {
   void until_idle() {
     require_trusted();
     require_no_capture();
-    each_way([this](Way& way) { after_compute(way); });
+    after_compute(kernels);
     until_copies_arrive();
   }
 
@@ -210,6 +203,11 @@ struct CudaDevice::State {
     return pool->holds(host, span_bytes(extents, strides, element_bytes));
   }
 
+  bool is_on_device(const std::byte* address) const {
+    const CurrentDevice current(identity.index);
+    return kernels_reach(address, identity.index);
+  }
+
   void gather(const GatherCopy& copy) {
     const StridedCopy straight =
         strided_copy(copy.device, copy.host, copy.extents, copy.element_bytes);
@@ -229,7 +227,7 @@ struct CudaDevice::State {
     if (straight.runs == 0) return;
     const bool reached =
         reaches(copy.host.data, copy.extents, copy.host.strides, copy.element_bytes) ||
-        kernels_reach(copy.host.data, identity.index);
+        is_on_device(copy.host.data);
     if (reached || goes_at_once(straight)) return start(straight, reached);
     const Packing packing = packing_of(copy.extents, copy.host.strides);
     const StridedView pinned = pinned_view(copy.extents, copy.host.strides, copy.element_bytes);
@@ -255,7 +253,8 @@ struct CudaDevice::State {
       require_trusted();
       if (what != kind && !queued.empty()) {
         const CurrentDevice current(identity.index);
-        meet();
+        record_all();
+        arrived.hold_back(kernels.copies.ref());
       }
       kind = what;
       for (const auto& copy : all) {
@@ -284,7 +283,8 @@ struct CudaDevice::State {
     require_trusted();
     if (std::exchange(published, true)) return;
     const CurrentDevice current(identity.index);
-    each_way([this](Way& way) { way.scattered.hold_back(compute); });
+    kernels.scattered.hold_back(compute);
+    engine.scattered.hold_back(compute);
   }
 
   void drain() noexcept {
@@ -322,8 +322,8 @@ struct CudaDevice::State {
   /// True if no copy of a batch that could not be queued whole runs any more.
   bool dropped_copies_ended() {
     if (!failed || !open.copies) return true;
-    each_way([](Way& way) { way.arrived.record(way.copies.ref()); });
-    return have_arrived();
+    record_all();
+    return arrived.done();
   }
 
   void wait(std::uint64_t event) {
@@ -379,12 +379,11 @@ struct CudaDevice::State {
     try {
       const std::scoped_lock lock(mutex);
       const CudaScope scope(identity.index);
-      // What is freed next waits for the whole device.
-      each_way([this](Way& way) { after_compute(way); });
-      each_way([](Way& way) { way.arrived.record(way.copies.ref()); });
-      if (have_arrived()) return true;
+      after_compute(kernels);  // what is freed next waits for the whole device
+      record_all();
+      if (arrived.done()) return true;
       require_patience();
-      with_patience([this] { return have_arrived(); });
+      with_patience([this] { return arrived.done(); });
     } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): no caller is left to tell
     }
     const std::scoped_lock lock(trust);
@@ -407,6 +406,7 @@ struct CudaDevice::State {
   Way kernels;
   Way engine;
   CudaEvent computed;
+  CudaEvent arrived;  ///< the end of all copies, when somebody asked for it
   std::shared_ptr<PinnedPool> pool;
   KernelResult result;
   std::uint64_t last_event = 0;

@@ -13,7 +13,8 @@ namespace reprise {
 
 class KernelResult;
 
-/// A rank's handle to a GPU, which it may share with other ranks. It has two streams:
+/// A rank's handle to a GPU, which it may share with other ranks. It has a stream to compute on,
+/// and two for copies, by kernels and by copy engines:
 ///
 ///   compute  | step n ......|                  |. step n + 1 ...
 ///   copies                  |  gather  |           A gather waits for the work queued on compute.
@@ -22,9 +23,10 @@ class KernelResult;
 ///   copies            |  scatter        |          A scatter waits for the work queued on compute.
 ///                                                  Work queued after publish() waits for it.
 ///
-/// Large contiguous copies are queued at once, one by one. Other copies of any shape are collected
-/// into batches, and one kernel per batch moves them directly between the device and pinned
-/// staging. A batch is queued when it is full, when the caller waits for one of its events or calls
+/// Large contiguous copies are queued at once, one by one, for a copy engine. Other copies of any
+/// shape are collected into batches, and a few kernels per batch move them directly between the
+/// device and pinned staging. Neither way waits for the other; copies in the other direction wait
+/// for both. A batch is queued when it is full, when the caller waits for its event or calls
 /// publish(), or when copies in the other direction follow; an event stands for its whole batch.
 /// Copies to or from memory that is not from staging() pass through the device's own pinned memory.
 /// Several threads may use a device.

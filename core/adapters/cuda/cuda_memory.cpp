@@ -53,7 +53,6 @@ PinnedMemory::~PinnedMemory() {
 }
 
 bool kernels_reach(const std::byte* address, int device) {
-  const CurrentDevice current(device);
   cudaPointerAttributes attributes = {};
   check_cuda(cudaPointerGetAttributes(&attributes, address), "cudaPointerGetAttributes");
   if (attributes.type == cudaMemoryTypeDevice) return attributes.device == device;
