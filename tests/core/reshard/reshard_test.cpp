@@ -578,6 +578,10 @@ class FailingFiles final : public PassingStore {
 
   std::unique_ptr<WriteFile> create(const std::string& path) override {
     const std::string name = path.substr(path.rfind('/') + 1);
+    if (name == kOther) {
+      begun_ = true;
+      begun_.notify_all();
+    }
     if (failing_.contains(name)) return std::make_unique<File>(*this, name);
     if (name == kOther) failed_.wait(false);
     return inner().create(path);
@@ -593,6 +597,7 @@ class FailingFiles final : public PassingStore {
       if (store_.failing_.size() > 1 && name_ != kOther) store_.failed_.wait(false);
     }
     void write_at(std::uint64_t /*offset*/, ByteSpan /*bytes*/) override {
+      store_.begun_.wait(false);
       store_.failed_ = true;
       store_.failed_.notify_all();
       throw Error(Code::kIo, "the disk is gone", {.file = name_});
@@ -606,6 +611,7 @@ class FailingFiles final : public PassingStore {
   };
 
   std::set<std::string> failing_;
+  std::atomic<bool> begun_ = false;  // the file 1
   std::atomic<bool> failed_ = false;
 };
 
