@@ -30,7 +30,7 @@ std::shared_ptr<Device> device_numbered(std::int32_t number, const DeviceChoice&
 JobOptions job_options_of(const rp_job_options& given) {
   JobOptions options;
   options.deadline = span_or(given.deadline_ns, options.deadline, "deadline_ns");
-  if (given.threads != 0) options.threads = given.threads;
+  options.threads = given.threads;
   if (given.interrupted != nullptr) {
     options.interrupted = [given] { return given.interrupted(given.context) != 0; };
   }

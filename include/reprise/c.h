@@ -137,7 +137,7 @@ typedef struct rp_job_options {
   size_t struct_size;
   const char* root;    /* checkpoints are below this directory, which need not exist yet */
   int64_t deadline_ns; /* longest wait for other ranks in one collective call; 0: 30 minutes */
-  int32_t threads;     /* that write and read; 0: one */
+  int32_t threads;     /* that write and read; 0: one a processor, at most 8 */
   int32_t device;      /* 0: the CPU; n + 1: CUDA device n, see rp_job_use_device */
   int32_t fabric;      /* rp_fabric */
   int32_t rank;        /* of this process, if `fabric` is not RP_ALONE */

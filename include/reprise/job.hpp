@@ -29,7 +29,9 @@ struct JobPorts {
 struct JobOptions {
   /// Longest time a rank waits for the others in one collective call before DEADLINE is thrown.
   std::chrono::nanoseconds deadline = std::chrono::minutes(30);
-  int threads = 1;  ///< number of background threads that write and read
+  /// Number of background threads that write and read. 0: one for each processor that this process
+  /// may use, at most 8; launchers that bind ranks to processors divide these among them.
+  int threads = 0;
   std::shared_ptr<Trace> trace = {};
   /// Device whose memory holds the tensors, such as cuda_device(). Null means host memory.
   std::shared_ptr<Device> device = {};

@@ -10,11 +10,11 @@
 namespace reprise {
 
 JobPorts local_ports(const std::string& root, const JobOptions& options) {
-  if (options.threads < 1) throw Error(Code::kUsage, "threads: at least one thread is needed");
+  if (options.threads < 0) throw Error(Code::kUsage, "threads: a number below 0");
   return {.store = std::make_shared<PosixStore>(root),
           .fabric = std::make_shared<SoloFabric>(),
           .device = options.device ? options.device : std::make_shared<HostDevice>("host", 0),
-          .tasks = std::make_shared<ThreadTasks>(options.threads),
+          .tasks = std::make_shared<ThreadTasks>(threads_or_usual(options.threads)),
           .trace = options.trace,
           .interrupted = options.interrupted};
 }

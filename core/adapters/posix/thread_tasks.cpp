@@ -1,5 +1,8 @@
 #include "core/adapters/posix/thread_tasks.hpp"
 
+#include <sched.h>
+
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <deque>
@@ -36,7 +39,17 @@ class ThreadTask final : public Task {
   std::atomic<bool> asked_ = false;  // true once wait() was called; only the first wait() rethrows
 };
 
+/// More threads of one rank do not make a store faster, and each holds memory.
+constexpr int kUsualMost = 8;
+
 }  // namespace
+
+int threads_or_usual(int asked) {
+  if (asked != 0) return asked;
+  cpu_set_t allowed;
+  const bool known = sched_getaffinity(0, sizeof(allowed), &allowed) == 0;
+  return std::clamp(known ? CPU_COUNT(&allowed) : 1, 1, kUsualMost);
+}
 
 struct ThreadTasks::Pool {
   std::mutex mutex;

@@ -7,6 +7,9 @@
 
 namespace reprise {
 
+/// Returns `asked`; if that is 0, the number of processors that this process may use, at most 8.
+int threads_or_usual(int asked);
+
 /// Runs tasks on `thread_count` threads, in the order in which start() received them. A task may
 /// start other tasks, but must not wait for a task that is not running yet: the waiting task
 /// occupies a thread that the other task may need. The destructor first runs all tasks that were

@@ -303,7 +303,7 @@ TEST(Jobs, take_ports_of_the_users_own_and_refuse_to_lack_one) {
   EXPECT_GT(trace->events, 0);
   ports.device = nullptr;
   EXPECT_EQ(code_of([&] { Job lacking(ports); }), Code::kUsage);
-  EXPECT_EQ(code_of([&] { local_job(directory.path(), {.threads = 0}); }), Code::kUsage);
+  EXPECT_EQ(code_of([&] { local_job(directory.path(), {.threads = -1}); }), Code::kUsage);
 }
 
 TEST(Jobs, are_movable) {

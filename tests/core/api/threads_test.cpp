@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -107,6 +108,21 @@ class Threads : public testing::Test {
 
   TemporaryDirectory directory;
 };
+
+TEST_F(Threads, are_by_default_as_many_as_the_process_may_use) {
+  const auto threads = [&] { return local_ports(directory.path()).tasks->threads(); };
+  cpu_set_t before;
+  ASSERT_EQ(sched_getaffinity(0, sizeof(before), &before), 0);
+  EXPECT_EQ(threads(), std::min(CPU_COUNT(&before), 8));
+  std::size_t first = 0;
+  while (!CPU_ISSET(first, &before)) ++first;
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(first, &one);
+  ASSERT_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
+  EXPECT_EQ(threads(), 1);
+  ASSERT_EQ(sched_setaffinity(0, sizeof(before), &before), 0);
+}
 
 TEST_F(Threads, each_writes_a_file_and_all_loads_find_the_same) {
   const Model saved(1);
