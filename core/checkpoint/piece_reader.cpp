@@ -18,39 +18,49 @@ constexpr std::size_t kSharedStagingBytes = std::size_t{64} << 10U;
 SharedChecksums::SharedChecksums(const Checkpoint& opened, Device& device)
     : checkpoint_(opened), device_(device), staging_(kSharedStagingBytes) {}
 
-void SharedChecksums::tell(std::uint32_t tensor, TensorReader& reader) {
+std::unique_ptr<TensorReader> SharedChecksums::reader(std::size_t reading,
+                                                      const ReaderResources& resources,
+                                                      const StoredTensor& tensor) {
   const std::scoped_lock lock(taking_);
-  const auto whole = open_.find(tensor);
-  if (whole != open_.end()) reader.know_items_of(*whole->second);
+  const auto known = open_.find(reading);
+  if (known != open_.end()) return std::make_unique<TensorReader>(resources, *known->second);
+  auto whole = std::make_unique<TensorReader>(
+      ReaderResources{checkpoint_, device_, staging_, &tally_}, tensor);
+  auto first = std::make_unique<TensorReader>(resources, *whole);
+  open_.emplace(reading, std::move(whole));
+  return first;
 }
 
-void SharedChecksums::take(std::uint32_t tensor, TensorReader& reader) {
+void SharedChecksums::take(std::size_t reading, TensorReader& reader) {
   const std::scoped_lock lock(taking_);
-  auto& whole = open_[tensor];
-  if (!whole) {
-    whole = std::make_unique<TensorReader>(ReaderResources{checkpoint_, device_, staging_, &tally_},
-                                           checkpoint_.catalog().tensors[tensor]);
-  }
-  whole->take(reader);
-  if (!whole->complete()) return;
+  const auto found = open_.find(reading);
+  if (found == open_.end()) return;  // nothing was left to deliver
+  found->second->take(reader);
+  if (!found->second->complete()) return;
+  const auto whole = std::move(found->second);
+  open_.erase(found);
+  whole->judge_taken();
   whole->open_rest();
-  open_.erase(tensor);
 }
 
-const ChecksumTally& SharedChecksums::counted() {
-  if (tally_.mismatches() != 0 && is_of_torch_save(checkpoint_.metadata().form)) {
-    for (FileIndex file = 0; file < checkpoint_.catalog().files.size(); ++file) {
-      if (!tally_.has_elements_only(checkpoint_.display(file))) continue;
-      count_small_records(checkpoint_, file, tally_);
+ChecksumTally& SharedChecksums::counted() {
+  for (const auto& [reading, whole] : open_) {
+    try {
+      whole->judge_taken();
+    } catch (const Error&) {  // not the first error of a tensor that can't be read
     }
   }
+  open_.clear();
   return tally_;
 }
 
 Findings SharedChecksums::judge() {
   CHECK(open_.empty(), open_.size());
   Findings notes;
-  for (Finding& finding : counted().findings()) {
+  for (const FileIndex file : files_without_small_records(checkpoint_, counted())) {
+    count_small_records(checkpoint_, file, tally_);
+  }
+  for (Finding& finding : tally_.findings()) {
     if (finding.severity == Severity::kError) {
       throw Error(finding.code, finding.message,
                   {.key = finding.key, .file = finding.file, .offset = finding.offset});
@@ -87,11 +97,14 @@ void PieceReader::hand_over() {
 TensorReader& PieceReader::of(std::uint32_t tensor) {
   if (reader_ && tensor == of_) return *reader_;
   hand_over();
-  ChecksumTally* const tally = checksums_ == nullptr ? nullptr : &checksums_->tally_;
-  reader_ = std::make_unique<TensorReader>(ReaderResources{checkpoint_, device_, staging_, tally},
-                                           checkpoint_.catalog().tensors[tensor]);
-  reader_->leave_checksums();
-  if (checksums_ != nullptr) checksums_->tell(tensor, *reader_);
+  const StoredTensor& stored = checkpoint_.catalog().tensors[tensor];
+  if (checksums_ == nullptr) {
+    reader_ =
+        std::make_unique<TensorReader>(ReaderResources{checkpoint_, device_, staging_}, stored);
+  } else {
+    reader_ =
+        checksums_->reader(tensor, {checkpoint_, device_, staging_, &checksums_->tally_}, stored);
+  }
   of_ = tensor;
   return *reader_;
 }

@@ -25,21 +25,26 @@ struct PieceOf {
   Piece piece;
 };
 
-/// Puts together what several threads read of each tensor. Each element of a tensor must be read
-/// once.
+/// Puts together what several threads read of each tensor. A number stands for each reading of a
+/// tensor, such as its index; each element must be read once in it.
 class SharedChecksums {
  public:
   SharedChecksums(const Checkpoint& opened, Device& device);
 
-  /// Tells a reader which items others have opened, which it need not open again.
-  void tell(std::uint32_t tensor, TensorReader& reader);
-  /// Takes over what `reader` delivered.
-  void take(std::uint32_t tensor, TensorReader& reader);
+  /// Returns a reader for one thread. The resources name a tally. Throws the errors of
+  /// TensorReader's constructor.
+  std::unique_ptr<TensorReader> reader(std::size_t reading, const ReaderResources& resources,
+                                       const StoredTensor& tensor);
+  /// Takes over what `reader` delivered, even if it failed. Once all elements were delivered,
+  /// compares the tensor with its checksums and opens its items without elements; throws the errors
+  /// of reading for that. What is found does not depend on who hands over last.
+  void take(std::size_t reading, TensorReader& reader);
   /// Adds records that were counted elsewhere.
   void add(const ChecksumTally& others) { tally_.add(others); }
-  /// Returns the records that were compared, with those that tell if a file of torch.save has
-  /// checksums. All readers must have handed over.
-  const ChecksumTally& counted();
+  /// Returns the records that were compared, but for the small ones of files of torch.save: see
+  /// files_without_small_records(). All readers must have handed over. Of a tensor of which some
+  /// could not be read, the chunks count that could.
+  ChecksumTally& counted();
   /// Throws CHECKSUM for the first record that does not have its checksum. Returns notes, such as
   /// on files without checksums. All readers must have handed over, and tensors of which something
   /// was read must have been read as a whole.
@@ -53,7 +58,7 @@ class SharedChecksums {
   Bytes staging_;
   std::mutex taking_;
   ChecksumTally tally_;
-  std::map<std::uint32_t, std::unique_ptr<TensorReader>> open_;  ///< tensors yet to be completed
+  std::map<std::size_t, std::unique_ptr<TensorReader>> open_;  ///< readings yet to be completed
 };
 
 /// The reader of one thread.

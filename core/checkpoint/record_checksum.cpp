@@ -28,6 +28,22 @@ bool count_record(Checkpoint& checkpoint, const StoredTensor& tensor, const Stor
   return true;
 }
 
+bool is_whole_record(const StoredChunk& chunk) {
+  const TensorItem item{.size = chunk.box.extent, .strides = chunk.view->strides};
+  const ByteRange& record = chunk.view->record->range;
+  return record.size != 0 && record == chunk.range && item.contiguous();
+}
+
+std::vector<FileIndex> files_without_small_records(const Checkpoint& checkpoint,
+                                                   const ChecksumTally& checksums) {
+  std::vector<FileIndex> files;
+  if (checksums.mismatches() == 0 || !is_of_torch_save(checkpoint.metadata().form)) return files;
+  for (FileIndex file = 0; file < checkpoint.catalog().files.size(); ++file) {
+    if (checksums.has_elements_only(checkpoint.display(file))) files.push_back(file);
+  }
+  return files;
+}
+
 void count_small_records(Checkpoint& checkpoint, FileIndex file, ChecksumTally& checksums) {
   const auto whole = checkpoint.slice("", file, {0, checkpoint.file(file).size()});
   Archive archive(*whole, ArchiveOf::kFile);

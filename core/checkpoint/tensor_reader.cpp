@@ -1,7 +1,9 @@
 #include "core/checkpoint/tensor_reader.hpp"
 
 #include <algorithm>
+#include <utility>
 
+#include "core/checkpoint/record_checksum.hpp"
 #include "core/checkpoint/region_reader.hpp"
 #include "core/geometry/blocks.hpp"
 #include "core/plan/cover.hpp"
@@ -84,6 +86,22 @@ TensorReader::TensorReader(const ReaderResources& resources, const StoredTensor&
   }
 }
 
+TensorReader::TensorReader(const ReaderResources& resources, const TensorReader& whole)
+    : resources_(resources),
+      tensor_(whole.tensor_),
+      sources_(whole.sources_),
+      opened_(whole.opened_.size()),
+      judges_(false),
+      counts_small_(false),
+      wanted_(whole.wanted_) {
+  for (std::uint32_t chunk = 0; chunk < opened_.size(); ++chunk) {
+    const auto& theirs = whole.opened_[chunk];
+    if (!theirs) continue;
+    Opened& known = opened_[chunk].emplace(Opened{theirs->item, std::nullopt});
+    if (theirs->seen) known.seen.emplace(theirs->item.data_bytes);
+  }
+}
+
 /// Checks and counts all records of the item, except the one with the elements if these are to be
 /// delivered once each. The checksums are computed from the same bytes that were parsed.
 void TensorReader::count_around(Archive& archive, const TensorItem& item,
@@ -106,20 +124,16 @@ TensorReader::Opened& TensorReader::opened(std::uint32_t chunk) {
   if (found) return *found;
   const StoredChunk& stored = tensor_.chunks[chunk];
   if (stored.form != ItemForm::kArchive) {
-    Opened& opened =
-        found.emplace(Opened{resources_.checkpoint.tensor_item(tensor_, stored), std::nullopt});
+    Opened opened{resources_.checkpoint.tensor_item(tensor_, stored), std::nullopt};
     if (stored.form == ItemForm::kView && resources_.checksums != nullptr) {
-      const SharedRecord& record = *stored.view->record;
-      const bool whole = record.range == stored.range && opened.item.contiguous();
-      if (!judges_ && whole && record.range.size != 0) {  // others read parts of it
-        opened.item.crc = record.crc;
-        opened.seen.emplace(record.range.size);
-        return opened;
+      if (!judges_ && is_whole_record(stored)) {  // others read parts of it
+        opened.item.crc = stored.view->record->crc;
+        opened.seen.emplace(stored.range.size);
+      } else {
+        check_record(stored, judges_ ? *resources_.checksums : opened.around);
       }
-      ChecksumTally& tally = judges_ ? *resources_.checksums : opened.around;
-      resources_.checkpoint.check_record(tensor_, stored, tally);
     }
-    return opened;
+    return found.emplace(std::move(opened));
   }
   const auto slice = resources_.checkpoint.slice(tensor_.key, stored.file, stored.range);
   Archive archive(*slice);
@@ -127,10 +141,19 @@ TensorReader::Opened& TensorReader::opened(std::uint32_t chunk) {
     return found.emplace(Opened{Checkpoint::tensor_item(tensor_, stored, archive), std::nullopt});
   }
   const TensorItem item = Checkpoint::tensor_item(tensor_, stored, archive);
-  Opened& opened = found.emplace(Opened{item, std::nullopt});
+  Opened opened{item, std::nullopt};
   if (!item.overlaps) opened.seen.emplace(item.data_bytes);
   count_around(archive, item, judges_ ? *resources_.checksums : opened.around);
-  return opened;
+  return found.emplace(std::move(opened));
+}
+
+/// Compares the record in which the chunk's view lies with its checksum, if nobody did before.
+void TensorReader::check_record(const StoredChunk& stored, ChecksumTally& tally) {
+  if (counts_small_) return resources_.checkpoint.check_record(tensor_, stored, tally);
+  ChecksumTally own;
+  if (!count_record(resources_.checkpoint, tensor_, stored, own)) return;
+  tally.add(own);
+  own.require_no_damage();
 }
 
 /// As soon as all elements have been delivered, compares the checksum of the chunk's elements with
@@ -186,15 +209,6 @@ void TensorReader::read(std::span<const Piece> wanted, std::byte* local, FilledC
   }
 }
 
-void TensorReader::know_items_of(const TensorReader& other) {
-  for (std::uint32_t chunk = 0; chunk < opened_.size(); ++chunk) {
-    const auto& theirs = other.opened_[chunk];
-    if (!theirs) continue;
-    Opened& known = opened_[chunk].emplace(Opened{theirs->item, std::nullopt});
-    if (theirs->seen) known.seen.emplace(theirs->item.data_bytes);
-  }
-}
-
 void TensorReader::take(TensorReader& other) {
   delivered_ += other.delivered_;
   for (std::uint32_t chunk = 0; chunk < opened_.size(); ++chunk) {
@@ -207,7 +221,12 @@ void TensorReader::take(TensorReader& other) {
     } else if (ours->seen && theirs->seen) {
       ours->seen->add(*theirs->seen);
     }
-    judge(chunk, *ours);
+  }
+}
+
+void TensorReader::judge_taken() {
+  for (std::uint32_t chunk = 0; chunk < opened_.size(); ++chunk) {
+    if (opened_[chunk]) judge(chunk, *opened_[chunk]);
   }
 }
 

@@ -24,6 +24,10 @@ class TensorReader {
   /// from the same bytes that are delivered. The tally counts a chunk's checksum as soon as each of
   /// its elements has been delivered exactly once.
   TensorReader(const ReaderResources& resources, const StoredTensor& tensor);
+  /// A reader of the same tensor as `whole`, for another thread. It does not prove again that the
+  /// chunks tile the tensor, nor open the items that `whole` knows, and does not touch the tally:
+  /// it leaves it to `whole` to take() what it reads.
+  TensorReader(const ReaderResources& resources, const TensorReader& whole);
 
   /// Reads the elements of each wanted piece and writes them to the piece's position in `local`.
   /// The pieces' boxes lie within the logical tensor. Throws the same errors as
@@ -41,16 +45,16 @@ class TensorReader {
   /// which elements were delivered.
   bool judged() const;
 
-  /// From now on, this reader leaves it to take() of another to compare checksums, and so does not
-  /// touch the tally.
-  void leave_checksums() { judges_ = false; }
-  /// Knows the items that `other` has opened of the same tensor, and does not open them again. To
-  /// be called before anything is read, by a reader that leaves checksums to `other`.
-  void know_items_of(const TensorReader& other);
-  /// Takes over what `other` delivered of the same tensor, as if this reader had delivered it. Both
-  /// want checksums; no element may have been delivered by both. Afterwards, `other` must not be
-  /// used.
+  /// From now on, this reader leaves it to the caller to count the small records of files of
+  /// torch.save: see files_without_small_records(). A wrong checksum of one tensor is not thrown
+  /// for another one.
+  void leave_small_records() { counts_small_ = false; }
+  /// Takes over what `other` delivered of the same tensor, as if this reader had delivered it, but
+  /// compares no checksums yet. Both want checksums; no element may have been delivered by both.
+  /// Afterwards, `other` must not be used.
   void take(TensorReader& other);
+  /// Counts the checksum of every chunk of which each element has been taken over.
+  void judge_taken();
   /// True once all elements have been delivered.
   bool complete() const { return delivered_ == wanted_; }
 
@@ -61,7 +65,7 @@ class TensorReader {
     Box box;
   };
 
-  /// A chunk whose item has been opened.
+  /// A chunk whose item has been opened, with all that is counted then.
   struct Opened {
     TensorItem item;
     /// Checksum of the element record's bytes delivered so far.
@@ -72,6 +76,7 @@ class TensorReader {
 
   Opened& opened(std::uint32_t chunk);
   void count_around(Archive& archive, const TensorItem& item, ChecksumTally& tally) const;
+  void check_record(const StoredChunk& stored, ChecksumTally& tally);
   void judge(std::uint32_t chunk, Opened& opened);
   void read_chunk(std::span<const Source> sources, std::span<const Piece> wanted, std::byte* local,
                   FilledCrc32* filled);
@@ -81,6 +86,7 @@ class TensorReader {
   std::vector<Source> sources_;  ///< sources by chunk; chunks with empty boxes are omitted
   std::vector<std::optional<Opened>> opened_;
   bool judges_ = true;
+  bool counts_small_ = true;
   std::uint64_t wanted_ = 0;     ///< elements of all chunks
   std::uint64_t delivered_ = 0;  ///< elements that were delivered
 };

@@ -7,21 +7,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
-#include <condition_variable>
 #include <fstream>
-#include <mutex>
-#include <set>
-#include <thread>
 
 #include "core/adapters/posix/host_device.hpp"
-#include "core/adapters/posix/thread_tasks.hpp"
 #include "core/diff/layout_bound.hpp"
 #include "core/geometry/blocks.hpp"
-#include "core/ports/passing_store.hpp"
-#include "tests/contracts/error_of.hpp"
 #include "tests/fixtures/stored_fixture.hpp"
-#include "tests/fixtures/written_checkpoint.hpp"
 
 namespace reprise {
 namespace {
@@ -157,137 +148,6 @@ TEST(Diff, AWrongChecksumIsDamageEvenWhereBothSidesHoldTheSameBytes) {
   EXPECT_EQ(report.damage[0].offset, at);
   const auto unchecked = diff_of(copy.store, "ckpt", copy.store, "ckpt", {.checksums = false});
   EXPECT_TRUE(unchecked.damage.empty());
-}
-
-/// Can't read a byte of the payload.
-class FailingAt final : public PassingStore {
- public:
-  FailingAt(Store& inner, std::uint64_t at) : PassingStore(inner), at_(at) {}
-
-  std::unique_ptr<ReadFile> open(const std::string& path) override {
-    auto file = inner().open(path);
-    if (!path.ends_with(".distcp")) return file;
-    return std::make_unique<File>(std::move(file), at_);
-  }
-
- private:
-  class File final : public ReadFile {
-   public:
-    File(std::unique_ptr<ReadFile> inner, std::uint64_t at) : inner_(std::move(inner)), at_(at) {}
-    std::uint64_t size() const override { return inner_->size(); }
-    void read_at(std::uint64_t offset, MutableByteSpan out) override {
-      if (at_ >= offset && at_ - offset < out.size()) throw Error(Code::kTornFile, "a bad block");
-      inner_->read_at(offset, out);
-    }
-
-   private:
-    std::unique_ptr<ReadFile> inner_;
-    std::uint64_t at_;
-  };
-
-  std::uint64_t at_;
-};
-
-/// Lets a thread read beyond an offset of the payload once another one does.
-class MetBeyond final : public PassingStore {
- public:
-  MetBeyond(Store& inner, std::uint64_t offset) : PassingStore(inner), offset_(offset) {}
-
-  std::unique_ptr<ReadFile> open(const std::string& path) override {
-    auto file = inner().open(path);
-    if (!path.ends_with(".distcp")) return file;
-    return std::make_unique<File>(std::move(file), *this);
-  }
-  std::size_t threads() const { return threads_.size(); }
-
- private:
-  class File final : public ReadFile {
-   public:
-    File(std::unique_ptr<ReadFile> inner, MetBeyond& store)
-        : inner_(std::move(inner)), store_(store) {}
-    std::uint64_t size() const override { return inner_->size(); }
-    void read_at(std::uint64_t offset, MutableByteSpan out) override {
-      if (offset > store_.offset_) store_.meet();
-      inner_->read_at(offset, out);
-    }
-
-   private:
-    std::unique_ptr<ReadFile> inner_;
-    MetBeyond& store_;
-  };
-
-  void meet() {
-    std::unique_lock lock(meeting_);
-    if (threads_.insert(std::this_thread::get_id()).second) met_.notify_all();
-    if (alone_) return;
-    alone_ = !met_.wait_for(lock, std::chrono::seconds(10), [this] { return threads_.size() > 1; });
-  }
-
-  std::uint64_t offset_;
-  std::mutex meeting_;
-  std::condition_variable met_;
-  std::set<std::thread::id> threads_;
-  bool alone_ = false;
-};
-
-TEST(Diff, PartsOfALargeTensorAreComparedAsIfByOneThread) {
-  constexpr std::size_t kRow = std::size_t{17} << 20U;  // longer than what a thread takes at a time
-  const Dims shape{3, kRow};
-  Bytes elements(3 * kRow, std::byte{1});
-  test::WrittenCheckpoint left;
-  left.bytes("a", 3, 4).tensor("w", DType::kUInt8, shape, elements).bytes("z", 3, 4);
-  elements[2 * kRow - 1] = std::byte{9};
-  elements[3 * kRow - 1] = std::byte{2};
-  test::WrittenCheckpoint right;
-  right.bytes("a", 3, 4).chunks(
-      "w", DType::kUInt8, shape,
-      {{Box{{0, 0}, {2, kRow}}, Bytes(elements.begin(), elements.begin() + 2 * kRow)},
-       {Box{{2, 0}, {1, kRow}}, Bytes(elements.begin() + 2 * kRow, elements.end())}});
-  right.bytes("z", 3, 4);
-  PosixStore& one = left.store();
-  PosixStore& other = right.store();
-  for (const int threads : {1, 2, 7}) {
-    SCOPED_TRACE(threads);
-    ThreadTasks tasks(threads);
-    const DiffOptions options{.tasks = &tasks};
-    const auto report = diff_of(one, "ckpt", other, "ckpt", options);
-    EXPECT_TRUE(report.damage.empty());
-    ASSERT_EQ(report.tensors.size(), 3U);
-    const TensorDiff& w = report.tensors[1];
-    EXPECT_EQ(w.verdict, DiffVerdict::kDifferent);
-    EXPECT_EQ(w.comparison.elements, 3 * kRow);
-    EXPECT_EQ(w.comparison.bit_mismatches, 2U);
-    EXPECT_EQ(w.comparison.max_delta, 8);
-    EXPECT_EQ(w.first, (Dims{1, kRow - 1}));
-    EXPECT_THAT(w.first_right, HasSubstr("9"));
-    ASSERT_TRUE(w.change);
-    EXPECT_EQ(w.change->before, 3.0 * kRow);
-    EXPECT_EQ(w.change->difference, 65);
-
-    FailingAt bad(one, kRow + kRow / 2);
-    const auto partly = diff_of(bad, "ckpt", other, "ckpt", options);
-    const TensorDiff& unread = partly.tensors[1];
-    EXPECT_TRUE(unread.unread);
-    EXPECT_EQ(unread.verdict, DiffVerdict::kNotKnown);
-    EXPECT_EQ(partly.tensors[2].verdict, DiffVerdict::kSame);
-  }
-  ThreadTasks two(2);
-  MetBeyond both(one, std::uint64_t{1} << 20U);  // within "w"
-  const auto only_w = [](std::string_view key) { return key == "w"; };
-  diff_of(both, "ckpt", other, "ckpt", {.wanted = only_w, .tasks = &two});
-  EXPECT_EQ(both.threads(), 2U);
-  std::fstream file(left.path() + "/ckpt/__0_0.distcp",
-                    std::ios::in | std::ios::out | std::ios::binary);
-  file.seekp(2 * kRow);
-  file.put('\x55');
-  file.close();
-  for (const int threads : {1, 7}) {
-    ThreadTasks tasks(threads);
-    const auto report = diff_of(one, "ckpt", other, "ckpt", {.tasks = &tasks});
-    ASSERT_EQ(report.damage.size(), 1U) << threads;
-    EXPECT_EQ(report.damage[0].key, "w");
-    EXPECT_EQ(report.tensors[1].comparison.bit_mismatches, 3U);
-  }
 }
 
 TEST(Blocks, TileTheTensorInRowMajorOrderWithinTheirBound) {

@@ -1,0 +1,287 @@
+// Tests that tensors which `diff` compares in parts are judged as if one thread had read them, and
+// that the number of threads changes nothing.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <fstream>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/adapters/posix/host_device.hpp"
+#include "core/adapters/posix/thread_tasks.hpp"
+#include "core/diff/diff.hpp"
+#include "core/diff/diff_seamed.hpp"
+#include "core/diff/rank_pairs.hpp"
+#include "core/format/tensor_item.hpp"
+#include "core/ports/no_progress.hpp"
+#include "core/ports/passing_store.hpp"
+#include "tests/fixtures/stored_fixture.hpp"
+#include "tests/fixtures/written_checkpoint.hpp"
+
+namespace reprise {
+namespace {
+
+using test::diff_of;
+using ::testing::HasSubstr;
+
+constexpr std::size_t kPart = std::size_t{16} << 20U;
+
+/// Can't read a byte of the payload.
+class FailingAt final : public PassingStore {
+ public:
+  FailingAt(Store& inner, std::uint64_t at) : PassingStore(inner), at_(at) {}
+
+  std::unique_ptr<ReadFile> open(const std::string& path) override {
+    auto file = inner().open(path);
+    if (!path.ends_with(".distcp")) return file;
+    return std::make_unique<File>(std::move(file), at_);
+  }
+
+ private:
+  class File final : public ReadFile {
+   public:
+    File(std::unique_ptr<ReadFile> inner, std::uint64_t at) : inner_(std::move(inner)), at_(at) {}
+    std::uint64_t size() const override { return inner_->size(); }
+    void read_at(std::uint64_t offset, MutableByteSpan out) override {
+      if (at_ >= offset && at_ - offset < out.size()) throw Error(Code::kTornFile, "a bad block");
+      inner_->read_at(offset, out);
+    }
+
+   private:
+    std::unique_ptr<ReadFile> inner_;
+    std::uint64_t at_;
+  };
+
+  std::uint64_t at_;
+};
+
+/// Lets a thread read beyond an offset of the payload once another one does.
+class MetBeyond final : public PassingStore {
+ public:
+  MetBeyond(Store& inner, std::uint64_t offset) : PassingStore(inner), offset_(offset) {}
+
+  std::unique_ptr<ReadFile> open(const std::string& path) override {
+    auto file = inner().open(path);
+    if (!path.ends_with(".distcp")) return file;
+    return std::make_unique<File>(std::move(file), *this);
+  }
+  std::size_t threads() const { return threads_.size(); }
+
+ private:
+  class File final : public ReadFile {
+   public:
+    File(std::unique_ptr<ReadFile> inner, MetBeyond& store)
+        : inner_(std::move(inner)), store_(store) {}
+    std::uint64_t size() const override { return inner_->size(); }
+    void read_at(std::uint64_t offset, MutableByteSpan out) override {
+      if (offset > store_.offset_) store_.meet();
+      inner_->read_at(offset, out);
+    }
+
+   private:
+    std::unique_ptr<ReadFile> inner_;
+    MetBeyond& store_;
+  };
+
+  void meet() {
+    std::unique_lock lock(meeting_);
+    if (threads_.insert(std::this_thread::get_id()).second) met_.notify_all();
+    if (alone_) return;
+    alone_ = !met_.wait_for(lock, std::chrono::seconds(10), [this] { return threads_.size() > 1; });
+  }
+
+  std::uint64_t offset_;
+  std::mutex meeting_;
+  std::condition_variable met_;
+  std::set<std::thread::id> threads_;
+  bool alone_ = false;
+};
+
+TEST(DiffParts, AreComparedAsIfByOneThread) {
+  constexpr std::size_t kRow = std::size_t{17} << 20U;  // longer than what a thread takes at a time
+  const Dims shape{3, kRow};
+  Bytes elements(3 * kRow, std::byte{1});
+  test::WrittenCheckpoint left;
+  left.bytes("a", 3, 4).tensor("w", DType::kUInt8, shape, elements).bytes("z", 3, 4);
+  elements[2 * kRow - 1] = std::byte{9};
+  elements[3 * kRow - 1] = std::byte{2};
+  test::WrittenCheckpoint right;
+  right.bytes("a", 3, 4).chunks(
+      "w", DType::kUInt8, shape,
+      {{Box{{0, 0}, {2, kRow}}, Bytes(elements.begin(), elements.begin() + 2 * kRow)},
+       {Box{{2, 0}, {1, kRow}}, Bytes(elements.begin() + 2 * kRow, elements.end())}});
+  right.bytes("z", 3, 4);
+  PosixStore& one = left.store();
+  PosixStore& other = right.store();
+  for (const int threads : {1, 2, 7}) {
+    SCOPED_TRACE(threads);
+    ThreadTasks tasks(threads);
+    const DiffOptions options{.tasks = &tasks};
+    const auto report = diff_of(one, "ckpt", other, "ckpt", options);
+    EXPECT_TRUE(report.damage.empty());
+    ASSERT_EQ(report.tensors.size(), 3U);
+    const TensorDiff& w = report.tensors[1];
+    EXPECT_EQ(w.verdict, DiffVerdict::kDifferent);
+    EXPECT_EQ(w.comparison.elements, 3 * kRow);
+    EXPECT_EQ(w.comparison.bit_mismatches, 2U);
+    EXPECT_EQ(w.comparison.max_delta, 8);
+    EXPECT_EQ(w.first, (Dims{1, kRow - 1}));
+    EXPECT_THAT(w.first_right, HasSubstr("9"));
+    ASSERT_TRUE(w.change);
+    EXPECT_EQ(w.change->before, 3.0 * kRow);
+    EXPECT_EQ(w.change->difference, 65);
+
+    FailingAt bad(one, kRow + kRow / 2);
+    const auto partly = diff_of(bad, "ckpt", other, "ckpt", options);
+    const TensorDiff& unread = partly.tensors[1];
+    EXPECT_TRUE(unread.unread);
+    EXPECT_EQ(unread.verdict, DiffVerdict::kNotKnown);
+    EXPECT_EQ(partly.tensors[2].verdict, DiffVerdict::kSame);
+  }
+  ThreadTasks two(2);
+  MetBeyond both(one, std::uint64_t{1} << 20U);  // within "w"
+  const auto only_w = [](std::string_view key) { return key == "w"; };
+  diff_of(both, "ckpt", other, "ckpt", {.wanted = only_w, .tasks = &two});
+  EXPECT_EQ(both.threads(), 2U);
+  std::fstream file(left.path() + "/ckpt/__0_0.distcp",
+                    std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(2 * kRow);
+  file.put('\x55');
+  file.close();
+  for (const int threads : {1, 7}) {
+    ThreadTasks tasks(threads);
+    const auto report = diff_of(one, "ckpt", other, "ckpt", {.tasks = &tasks});
+    ASSERT_EQ(report.damage.size(), 1U) << threads;
+    EXPECT_EQ(report.damage[0].key, "w");
+    EXPECT_EQ(report.tensors[1].comparison.bit_mismatches, 3U);
+  }
+}
+
+/// Says what a report holds but for the notes.
+std::string told(const DiffReport& report) {
+  std::string text;
+  for (const TensorDiff& tensor : report.tensors) {
+    text += tensor.key + " " + std::string(name_of(tensor.verdict)) + " " + tensor.reason + " " +
+            std::to_string(tensor.comparison.elements) + " " +
+            std::to_string(tensor.comparison.bit_mismatches) + " " +
+            std::to_string(tensor.change ? tensor.change->before : -1) + "\n";
+  }
+  for (const Findings* findings : {&report.damage, &report.unread}) {
+    for (const Finding& one : *findings) {
+      text += std::string(name_of(one.code)) + " " + one.key + " " +
+              std::to_string(one.offset.value_or(0)) + " " + one.message + "\n";
+    }
+  }
+  return text;
+}
+
+std::vector<Both<StoredTensor>> first_with_each(const std::vector<StoredTensor>& left,
+                                                const std::vector<StoredTensor>& right) {
+  std::vector<Both<StoredTensor>> pairs;
+  for (const StoredTensor& tensor : right) pairs.push_back({&left.front(), &tensor});
+  return pairs;
+}
+
+TEST(DiffParts, OneTensorOfSeveralPairsIsReadForEach) {
+  const Bytes elements(2 * kPart + kPart / 2, std::byte{3});
+  const Dims shape{static_cast<std::int64_t>(elements.size())};
+  test::WrittenCheckpoint left;
+  left.tensor("w", DType::kUInt8, shape, elements);
+  test::WrittenCheckpoint right;
+  right.tensor("w0", DType::kUInt8, shape, elements).tensor("w1", DType::kUInt8, shape, elements);
+  PosixStore& one = left.store();
+  PosixStore& two = right.store();
+  FailingAt bad(two, kPart + kPart / 2);  // within "w0"
+  DiffSeams seams;
+  seams.tensors = first_with_each;
+  for (const bool fails : {false, true}) {
+    std::string first;
+    for (const int threads : {1, 7, 7, 7}) {
+      SCOPED_TRACE(std::to_string(threads) + (fails ? " with a failing part" : ""));
+      ThreadTasks tasks(threads);
+      Checkpoint a = Checkpoint::open(one, "ckpt");
+      Checkpoint b = Checkpoint::open(fails ? static_cast<Store&>(bad) : two, "ckpt");
+      HostDevice device("test", 0);
+      NoProgress progress;
+      const auto report = diff(a, b, device, {.tasks = &tasks}, progress, seams);
+      for (const Finding& found : report.damage) EXPECT_NE(found.code, Code::kChecksum);
+      EXPECT_EQ(report.damage.empty(), !fails);
+      ASSERT_EQ(report.tensors.size(), 2U);
+      EXPECT_EQ(report.tensors[0].verdict, fails ? DiffVerdict::kNotKnown : DiffVerdict::kSame);
+      EXPECT_EQ(report.tensors[1].verdict, DiffVerdict::kSame);
+      if (first.empty()) first = told(report);
+      EXPECT_EQ(told(report), first);
+    }
+  }
+}
+
+/// Writes "ckpt.pt" as torch.save does, without a checksum of the elements.
+void write_saved(PosixStore& store, std::size_t elements) {
+  const Dims shape{static_cast<std::int64_t>(elements)};
+  const TensorItemLayout layout(DType::kUInt8, shape);
+  Bytes file = layout.head();
+  append(file, Bytes(elements, std::byte{5}));
+  append(file, layout.tail(0));
+  const auto out = store.create("ckpt.pt");
+  out->write_at(0, file);
+  out->close();
+}
+
+TEST(DiffParts, AFileWithoutChecksumsIsSound) {
+  contracts::TemporaryDirectory directory;
+  PosixStore store(directory.path());
+  write_saved(store, 2 * kPart + 7);
+  for (const int threads : {1, 7}) {
+    ThreadTasks tasks(threads);
+    Checkpoint a = Checkpoint::open_any(store, "ckpt.pt");
+    Checkpoint b = Checkpoint::open_any(store, "ckpt.pt");
+    HostDevice device("test", 0);
+    NoProgress progress;
+    const auto report = diff(a, b, device, {.tasks = &tasks}, progress);
+    EXPECT_EQ(report.outcome(), DiffOutcome::kSame) << threads << told(report);
+  }
+}
+
+TEST(DiffParts, AWrongChecksumBeforeAnUnreadBlockIsTold) {
+  const std::size_t some = kPart / 4;
+  const Dims shape{static_cast<std::int64_t>(3 * kPart)};
+  const auto checkpoint = [&](test::WrittenCheckpoint& to) {
+    to.chunks(
+        "w", DType::kUInt8, shape,
+        {{Box{{0}, {static_cast<std::int64_t>(some)}}, Bytes(some, std::byte{1})},
+         {Box{{static_cast<std::int64_t>(some)}, {shape[0] - static_cast<std::int64_t>(some)}},
+          Bytes(3 * kPart - some, std::byte{1})}});
+  };
+  test::WrittenCheckpoint left;
+  test::WrittenCheckpoint right;
+  checkpoint(left);
+  checkpoint(right);
+  PosixStore& one = left.store();
+  PosixStore& two = right.store();
+  std::fstream file(left.path() + "/ckpt/__0_0.distcp",
+                    std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(static_cast<std::streamoff>(some / 2));
+  file.put('\x55');
+  file.close();
+  FailingAt bad(one, 2 * some);  // in the second chunk, and in the first part
+  std::string first;
+  for (const int threads : {1, 7, 7, 7}) {
+    ThreadTasks tasks(threads);
+    const auto report = diff_of(bad, "ckpt", two, "ckpt", {.tasks = &tasks});
+    ASSERT_EQ(report.damage.size(), 2U) << told(report);
+    EXPECT_EQ(report.damage[0].code, Code::kChecksum);
+    EXPECT_EQ(report.damage[1].code, Code::kTornFile);
+    if (first.empty()) first = told(report);
+    EXPECT_EQ(told(report), first);
+  }
+}
+
+}  // namespace
+}  // namespace reprise
