@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <span>
+#include <tuple>
 #include <utility>
 
 #include "core/base/print.hpp"
@@ -74,8 +75,10 @@ void ChecksumTally::add(const std::string& file, const Record& record, bool matc
 
 void ChecksumTally::keep(OfFile& of_file, Finding finding) {
   auto& kept = of_file.kept;
-  kept.insert(std::ranges::upper_bound(kept, finding.offset, {}, &Finding::offset),
-              std::move(finding));
+  const auto before = [](const Finding& a, const Finding& b) {
+    return std::tie(a.offset, a.key) < std::tie(b.offset, b.key);
+  };
+  kept.insert(std::ranges::upper_bound(kept, finding, before), std::move(finding));
   ++kept_;
   if (kept.size() <= (kept_ <= kKeptInAll ? kKept : 1)) return;
   kept.pop_back();

@@ -43,6 +43,8 @@ TEST(Jobs, no_number_of_threads_changes_what_a_verb_says) {
   ASSERT_EQ(run_program({"seal", sealed.path()}).exit_code, 0);
   const auto place = sealed.elements_of("ids");
   sealed.flip(place.file, place.offset);
+  const Victim saved("torch_save_2.15.0");
+  saved.flip("training.pt", saved.offset_of("training.pt", "training/data/0") + 128);
   struct Row {
     Words words;
     int exit_code;
@@ -52,6 +54,10 @@ TEST(Jobs, no_number_of_threads_changes_what_a_verb_says) {
                          Row{{"diff", "--json", data(kA), data(kB)}, 1},
                          Row{{"diff", data(kA), damaged.path()}, 2},
                          Row{{"diff", "--json", damaged.path(), data(kB)}, 2},
+                         Row{{"diff", data(kSaved), data(kSaved)}, 0},
+                         Row{{"diff", "--json", data("torch_save_2.15.0/training.pt"),
+                              saved.file("training.pt").string()},
+                             2},
                          Row{{"inspect", "--json", "--digest", damaged.path()}, 2},
                          Row{{"inspect", "--sha256", "--stats", data(kA)}, 0},
                          Row{{"digest", data(kA)}, 0},

@@ -242,6 +242,38 @@ TEST(ImageWriter, reads_back_what_it_wrote_and_finds_any_other_byte) {
   }
 }
 
+/// Changes a byte after its checksum was computed, as if memory were bad.
+class SpoiledElements final : public ContentSource {
+ public:
+  explicit SpoiledElements(const std::vector<ImageItem>& items) : summed_(items) {}
+
+  void fill(std::size_t item, std::int64_t begin, std::int64_t end, MutableByteSpan out) override {
+    summed_.fill(item, begin, end, out);
+    if (summed_.filled_crc()) out.front() ^= std::byte{1};
+  }
+  std::optional<std::uint32_t> filled_crc() const override { return summed_.filled_crc(); }
+  void drain() override {}
+
+ private:
+  SummedElements summed_;
+};
+
+TEST(ImageWriter, finds_a_byte_that_changed_after_it_was_summed) {
+  const auto items = awkward_items();
+  for (const auto checksums : {Checksums::kCrc32, Checksums::kCrc32AndSha256}) {
+    test::MemoryStore store;
+    LateTasks tasks;
+    SpoiledElements source(items);
+    ImageOptions options{3 * 4096, 4096, checksums};
+    options.read_back = ReadBack::kAlways;
+    ImageWriter writer(store, tasks, "f", items, options);
+    writer.stage(source);
+    const auto error = error_of([&] { writer.finish(); });
+    ASSERT_TRUE(error);
+    EXPECT_EQ(error->code(), Code::kIo);
+  }
+}
+
 TEST(ImageWriter, items_can_be_read_where_the_ranges_say) {
   const auto items = awkward_items();
   test::MemoryStore store;
