@@ -47,7 +47,7 @@ ChecksumTally& SharedChecksums::counted() {
   for (const auto& [reading, whole] : open_) {
     try {
       whole->judge_taken();
-    } catch (const Error&) {  // not the first error of a tensor that can't be read
+    } catch (const Error&) {  // the tensor's first error was told to the thread that met it
     }
   }
   open_.clear();

@@ -19,6 +19,11 @@
 #include "core/diff/diff_sides.hpp"
 #include "core/diff/rank_pairs.hpp"
 #include "core/geometry/box.hpp"
+#include "core/geometry/compare.hpp"
+#include "core/geometry/element_change.hpp"
+#include "reprise/device.hpp"
+#include "reprise/error.hpp"
+#include "reprise/ports.hpp"
 
 namespace reprise {
 
@@ -65,7 +70,7 @@ struct ComparedPair {
 
   const StoredTensor& left() const { return *tensors.left; }
   const StoredTensor& right() const { return *tensors.right; }
-  /// Bytes of the wider of an element on both sides.
+  /// Returns the size of an element in bytes, on the side where it is larger.
   std::size_t width() const;
 };
 
