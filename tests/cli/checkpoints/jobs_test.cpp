@@ -44,7 +44,7 @@ TEST(Jobs, no_number_of_threads_changes_what_a_verb_says) {
   const auto place = sealed.elements_of("ids");
   sealed.flip(place.file, place.offset);
   const Victim saved("torch_save_2.15.0");
-  saved.flip("training.pt", saved.offset_of("training.pt", "training/data/0") + 128);
+  saved.flip("training.pt", saved.offset_of("training.pt", "training/data/0") + 80);
   struct Row {
     Words words;
     int exit_code;
@@ -83,6 +83,9 @@ TEST(Jobs, no_number_of_threads_changes_what_a_verb_says) {
     }
     EXPECT_EQ(run_program(row.words).all(), one.all()) << row.words.front();
   }
+  const Words words = {"diff", data("torch_save_2.15.0/training.pt"),
+                       saved.file("training.pt").string()};
+  EXPECT_THAT(with_jobs(words, "1").all(), HasSubstr(", 1 not known"));  // the others are compared
 }
 
 /// Returns the content of all files below a directory, by path.
