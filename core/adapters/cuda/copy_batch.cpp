@@ -56,12 +56,6 @@ void CopyBatch::queue(CudaStreamRef kernels, CudaStreamRef engine) {
   if (ways().engine) by_engine_.record(engine);
 }
 
-bool CopyBatch::done(Ways& ended) const {
-  if (ways().kernels && !ended.kernels) ended.kernels = by_kernels_.done();
-  if (ways().engine && !ended.engine) ended.engine = by_engine_.done();
-  return ended.kernels >= ways().kernels && ended.engine >= ways().engine;
-}
-
 void CopyBatch::finish() {
   for (const auto& [pinned, host, extents, element_bytes] : deliveries_) {
     copy_strided(pinned, host, extents, element_bytes);

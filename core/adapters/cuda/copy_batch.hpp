@@ -90,9 +90,10 @@ class CopyBatch {
   /// Queues kernels for the copies, and records the end of the batch on both streams. Their device
   /// must be current.
   void queue(CudaStreamRef kernels, CudaStreamRef engine);
-  /// True if the batch is done. Does not ask for the ways that `ended` has, because later copies of
-  /// these have ended; adds the batch's own. Throws if one of its copies failed.
-  bool done(Ways& ended) const;
+  /// True if the copies of that way are done, and so those of all batches before. Throws if a copy
+  /// failed. Any thread may ask until the batch is queued anew.
+  bool kernels_done() const { return by_kernels_.done(); }
+  bool engine_done() const { return by_engine_.done(); }
   /// Makes the deliveries and empties the batch, which must be done.
   void finish();
 

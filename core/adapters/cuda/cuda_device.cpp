@@ -57,7 +57,7 @@ struct CudaDevice::State {
   enum class Kind : std::uint8_t { kGathers, kScatters };
   struct Batch {
     std::uint64_t event = 0;
-    std::unique_ptr<CopyBatch> copies;
+    std::shared_ptr<CopyBatch> copies;
     Kind kind = Kind::kGathers;
   };
 
@@ -90,11 +90,14 @@ struct CudaDevice::State {
     if (open.copies) return *open.copies;
     open.event = ++last_event;
     open.kind = kind;
-    if (spare.empty()) {
-      open.copies = std::make_unique<CopyBatch>(identity.index, tables);
+    // A wait that still asks for the end of a batch keeps it as it is.
+    const auto unused = std::find_if(spare.begin(), spare.end(),
+                                     [](const auto& batch) { return batch.use_count() == 1; });
+    if (unused == spare.end()) {
+      open.copies = std::make_shared<CopyBatch>(identity.index, tables);
     } else {
-      open.copies = std::move(spare.back());
-      spare.pop_back();
+      open.copies = std::move(*unused);
+      spare.erase(unused);
     }
     return *open.copies;
   }
@@ -135,12 +138,25 @@ struct CudaDevice::State {
         published = false;
       }
     } catch (const std::exception& caught) {
-      const std::scoped_lock lock(trust);
-      failed = error_from(caught);
+      fail(error_from(caught));
       return;
     }
     ahead += open.copies->bytes();
     queued.push_back(std::exchange(open, {}));
+  }
+
+  /// Remembers why copies could not be queued, and the end of those that were.
+  void fail(const Error& why) noexcept {
+    {
+      const std::scoped_lock lock(trust);
+      failed = why;
+    }
+    try {
+      const CurrentDevice current(identity.index);
+      record_all();
+      dropped = true;
+    } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): `why` is told
+    }
   }
 
   void start(const StridedCopy& copy, bool pinned) {
@@ -292,41 +308,49 @@ struct CudaDevice::State {
       require_patience();
       const CudaScope scope(identity.index);
       flush(Caller::kAny);
-      with_patience([this] { return copied(last_event) && dropped_copies_ended(); });
+      const Ends ends = ends_of(last_event);
+      with_patience([&ends] { return ends.reached(); });
+      finish(last_event);
     } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): another error is reported
     }
   }
 
-  /// True if copies up to `event` may still be on their way.
-  bool awaits(std::uint64_t event) const {
-    return failed || (!queued.empty() && queued.front().event <= event);
+  /// What a wait asks for. It needs no lock, so gather() does not wait for it. Only the last copies
+  /// of each way are asked for, because those before them have ended.
+  struct Ends {
+    std::shared_ptr<CopyBatch> kernels;  ///< null if nothing is to be asked for
+    std::shared_ptr<CopyBatch> engine;   ///< the same
+    const CudaEvent* dropped = nullptr;  ///< the end of copies that could not be queued whole
+
+    bool reached() const {
+      return (!kernels || kernels->kernels_done()) && (!engine || engine->engine_done()) &&
+             (dropped == nullptr || dropped->done());
+    }
+  };
+
+  /// Returns the ends of all copies up to `event` that are queued.
+  Ends ends_of(std::uint64_t event) const {
+    Ends ends;
+    for (const Batch& batch : queued) {
+      if (batch.event > event) break;
+      if (batch.copies->ways().kernels) ends.kernels = batch.copies;
+      if (batch.copies->ways().engine) ends.engine = batch.copies;
+    }
+    if (dropped) ends.dropped = &arrived;
+    return ends;
   }
 
-  /// True if no copy up to `event` is pending. Finishes their batches. Asks for the last copies of
-  /// each way alone, because those before them have ended.
-  bool copied(std::uint64_t event) {
-    const auto after = std::find_if(queued.begin(), queued.end(),
-                                    [event](const Batch& batch) { return batch.event > event; });
-    CopyBatch::Ways ended;
-    for (auto batch = after; batch != queued.begin();) {
-      if (!(--batch)->copies->done(ended)) return false;
-    }
+  /// Finishes the batches up to `event`, which have ended.
+  void finish(std::uint64_t event) {
     for (; !queued.empty() && queued.front().event <= event; queued.pop_front()) {
       ahead -= queued.front().copies->bytes();
       queued.front().copies->finish();
       spare.push_back(std::move(queued.front().copies));
     }
-    return true;
-  }
-
-  /// True if no copy of a batch that could not be queued whole runs any more.
-  bool dropped_copies_ended() {
-    if (!failed || !open.copies) return true;
-    record_all();
-    return arrived.done();
   }
 
   void wait(std::uint64_t event) {
+    Ends ends;
     {
       const std::scoped_lock lock(mutex);
       require_patience();
@@ -336,14 +360,23 @@ struct CudaDevice::State {
         require_no_capture();
         flush(Caller::kAny);
       }
-      if (!awaits(event)) return;
+      if (queued.empty() || queued.front().event > event) {
+        if (!dropped) return require_trusted();
+      }
+      ends = ends_of(event);
     }
-    const CudaScope scope(identity.index);
-    with_patience([this, event] {
+    {
+      const CudaScope scope(identity.index);
+      with_patience([this, &ends] {
+        require_patience();
+        return ends.reached();
+      });
+    }
+    ends = {};
+    {
       const std::scoped_lock lock(mutex);
-      require_patience();
-      return copied(event) && dropped_copies_ended();
-    });
+      finish(event);
+    }
     require_trusted();
   }
 
@@ -418,7 +451,8 @@ struct CudaDevice::State {
   std::deque<Batch> queued;  ///< oldest batch first
   std::int64_t ahead = 0;    ///< bytes of these
   bool published = true;     ///< false if `compute` does not wait for all scatters yet
-  std::vector<std::unique_ptr<CopyBatch>> spare;
+  bool dropped = false;      ///< true if `arrived` is the end of a batch that was not queued whole
+  std::vector<std::shared_ptr<CopyBatch>> spare;
 };
 
 namespace {

@@ -3,8 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
+#include <future>
 #include <memory>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "core/adapters/cuda/cuda_device.hpp"
@@ -83,6 +86,38 @@ std::byte seen_by_gather(std::int64_t gathered, std::int64_t scattered, bool sca
     EXPECT_EQ(memory.read()[0], std::byte{2});
   }
   return taken[0];
+}
+
+TEST_F(WhatIsWaitedFor, by_another_thread_keeps_no_gather_waiting) {
+  CudaDevice device("node7", 0);
+  const testing_gpu::OnDevice source(device, Bytes(64, std::byte{7}));
+  const auto staged = device.staging(128);
+  std::fill_n(staged.get(), 128, std::byte{0});
+  block(device.compute_stream().handle);
+  const DeviceEvent first = gather(device, source, staged, 64);
+  device.publish();
+  // The thread stops between two questions until the gather below has returned.
+  std::promise<void> asked;
+  std::promise<void> gathered;
+  bool in_time = true;
+  bool once = true;
+  set_callers({.pause = [&] {
+    if (!std::exchange(once, false)) return std::this_thread::yield();
+    asked.set_value();
+    in_time = gathered.get_future().wait_for(std::chrono::seconds(5)) == std::future_status::ready;
+  }});
+  std::thread waiting([&] { device.wait(first); });
+  asked.get_future().wait();
+  const GatherCopy copy{{source.data(), {1}}, {staged.get() + 64, {1}}, {64}, 1};
+  const DeviceEvent second = device.gather({&copy, 1});
+  gathered.set_value();
+  let_go();
+  waiting.join();
+  set_callers({});
+  EXPECT_TRUE(in_time) << "the gather waits for the thread";
+  device.wait(second);
+  EXPECT_EQ(staged[63], std::byte{7});
+  EXPECT_EQ(staged[127], std::byte{7});
 }
 
 TEST_F(WhatIsWaitedFor, when_the_kind_changes_is_every_copy_of_the_kind_before) {
