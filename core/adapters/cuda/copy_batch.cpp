@@ -27,7 +27,7 @@ void append_to(CopyTables::Table<Copy>& to, const Copy& copy, std::int64_t parts
 template <class Copy>
 void queue_table(CudaStreamRef stream, CopyTables::Table<Copy>& table) {
   if (table.parts > 0) queue_copies(stream, table.filled, table.parts);
-  table.filled.count = table.parts = 0;
+  table.clear();
 }
 
 }  // namespace
@@ -54,6 +54,14 @@ void CopyBatch::queue(CudaStreamRef kernels, CudaStreamRef engine) {
   tables_.filling = 0;
   if (ways().kernels) by_kernels_.record(kernels);
   if (ways().engine) by_engine_.record(engine);
+}
+
+void CopyBatch::drop() {
+  for (auto& table : tables_.contiguous) table.clear();
+  tables_.strided.clear();
+  tables_.filling = 0;
+  deliveries_.clear();
+  finish();
 }
 
 void CopyBatch::finish() {

@@ -40,6 +40,8 @@ struct CopyTables {
   struct Table {
     CopyParameters<Copy> filled = {};
     std::int64_t parts = 0;
+
+    void clear() { filled.count = parts = 0; }
   };
   static constexpr std::size_t kContiguous = 4;
 
@@ -94,6 +96,9 @@ class CopyBatch {
   /// failed. Any thread may ask until the batch is queued anew.
   bool kernels_done() const { return by_kernels_.done(); }
   bool engine_done() const { return by_engine_.done(); }
+  /// Empties a batch that was not queued. None of its copies is made, except those that were queued
+  /// by themselves, which must have ended.
+  void drop();
   /// Makes the deliveries and empties the batch, which must be done.
   void finish();
 

@@ -141,6 +141,7 @@ struct CudaDevice::State {
       fail(error_from(caught));
       return;
     }
+    refused = false;
     ahead += open.copies->bytes();
     queued.push_back(std::exchange(open, {}));
   }
@@ -178,13 +179,25 @@ struct CudaDevice::State {
     with_patience([this] { return arrived.done(); });
   }
 
-  /// Throws if the job captures its stream: a copy would become part of the graph and not run.
-  void require_no_capture() const {
+  /// Throws if the job captures its stream: a copy would become part of the graph and not run. What
+  /// is collected is then made only for a caller who waits for it after the capture.
+  void require_no_capture() {
     const CurrentDevice current(identity.index);
     if (!is_being_captured(compute)) return;
+    refused = open.copies != nullptr;
     throw Error(Code::kUsage, "device " + name +
                                   ": the job's stream is being captured for a CUDA graph; save and "
                                   "load before or after the capture");
+  }
+
+  /// Gives up what was collected and then refused because of a capture: the caller was told, so the
+  /// memory may have other uses by now. A wait for it throws.
+  void give_up_refused() {
+    if (!std::exchange(refused, false)) return;
+    forgotten = open.event;
+    last_event = open.event + 1;
+    open.copies->drop();
+    spare.push_back(std::move(open.copies));
   }
 
   /// Pinning memory and launching a kernel for the first time may wait for the whole device,
@@ -263,6 +276,7 @@ struct CudaDevice::State {
   template <class Copy>
   DeviceEvent call(std::span<const Copy> all, Kind what, void (State::*one)(const Copy&)) {
     if (!amid || what != kind) require_no_capture();
+    give_up_refused();
     amid = true;
     try {
       if (what != kind) flush(Caller::kJob);
@@ -295,6 +309,7 @@ struct CudaDevice::State {
     amid = false;
     if (!open.copies && published) return;
     require_no_capture();
+    give_up_refused();
     flush(Caller::kJob);
     require_trusted();
     if (std::exchange(published, true)) return;
@@ -307,6 +322,10 @@ struct CudaDevice::State {
     try {
       require_patience();
       const CudaScope scope(identity.index);
+      if (refused) {
+        until_copies_arrive();
+        give_up_refused();
+      }
       flush(Caller::kAny);
       const Ends ends = ends_of(last_event);
       with_patience([&ends] { return ends.reached(); });
@@ -356,8 +375,20 @@ struct CudaDevice::State {
       require_patience();
       CHECK(event <= last_event, event);
       amid = false;
+      if (event == forgotten) {
+        throw Error(Code::kUsage, "device " + name +
+                                      ": these copies were not made, because the job's stream was "
+                                      "being captured for a CUDA graph");
+      }
       if (open.copies && open.event <= event) {
-        require_no_capture();
+        try {
+          require_no_capture();
+        } catch (const Error&) {
+          const CudaScope scope(identity.index);
+          until_copies_arrive();  // those of engines run already, and their memory may be freed
+                                  // next
+          throw;
+        }
         flush(Caller::kAny);
       }
       if (queued.empty() || queued.front().event > event) {
@@ -451,7 +482,9 @@ struct CudaDevice::State {
   std::deque<Batch> queued;  ///< oldest batch first
   std::int64_t ahead = 0;    ///< bytes of these
   bool published = true;     ///< false if `compute` does not wait for all scatters yet
-  bool dropped = false;      ///< true if `arrived` is the end of a batch that was not queued whole
+  bool refused = false;      ///< true if the open batch met a capture
+  std::optional<std::uint64_t> forgotten = {};  ///< event of the batch that was given up last
+  bool dropped = false;  ///< true if `arrived` is the end of a batch that was not queued whole
   std::vector<std::shared_ptr<CopyBatch>> spare;
 };
 
@@ -509,6 +542,7 @@ void CudaDevice::use_stream(void* stream) {
       stream == nullptr ? state_->first : CudaStreamRef{stream, state_->identity.index};
   if (next.handle == state_->compute.handle) return;
   state_->require_trusted();
+  state_->give_up_refused();
   state_->flush(State::Caller::kJob);  // what was collected belongs to the stream before
   state_->require_trusted();
   state_->compute = next;

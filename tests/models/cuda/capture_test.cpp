@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -97,6 +98,50 @@ TEST_F(WhileTheJobCaptures, copies_that_were_only_collected_wait_until_its_end) 
   EXPECT_TRUE(end_capture(job.ref().handle));
   device.wait(event);
   EXPECT_EQ(staged[63], std::byte{7});
+}
+
+/// Collects copies of a small and a large tensor, whose wait a capture refuses, and then lets the
+/// device do something else. Expects that it does not make the small copy then.
+void expect_given_up(const std::function<void(CudaDevice&, std::byte* state)>& otherwise) {
+  const CudaStream job(0);
+  CudaDevice device("node7", job.ref());
+  const testing_gpu::OnDevice state(device, Bytes(kLarge, std::byte{7}));
+  const StagingMemory staged = device.staging(kLarge + 64);
+  std::fill_n(staged.get(), kLarge + 64, std::byte{0});
+  const GatherCopy copies[] = {
+      {{state.data(), {1}}, {staged.get(), {1}}, {64}, 1},
+      {{state.data(), {1}}, {staged.get() + 64, {1}}, {kLarge}, 1},
+  };
+  const DeviceEvent event = device.gather(copies);
+  begin_capture(job.ref().handle);
+  EXPECT_EQ(contracts::code_of([&] { device.publish(); }), Code::kUsage);
+  EXPECT_EQ(contracts::code_of([&] { device.wait(event); }), Code::kUsage);
+  EXPECT_EQ(staged[64], std::byte{7}) << "the large copy ends before its caller hears of an error";
+  EXPECT_TRUE(end_capture(job.ref().handle));
+  std::fill_n(staged.get(), kLarge + 64, std::byte{1});  // has another use now
+  otherwise(device, state.data());
+  EXPECT_EQ(staged[0], std::byte{1});
+  EXPECT_EQ(contracts::code_of([&] { device.wait(event); }), Code::kUsage);
+  EXPECT_EQ(staged[0], std::byte{1});
+}
+
+TEST_F(WhileTheJobCaptures, copies_that_nobody_waits_for_again_are_given_up) {
+  expect_given_up([](CudaDevice& device, std::byte* state) {
+    const StagingMemory staged = device.staging(64);
+    const GatherCopy copy{{state, {1}}, {staged.get(), {1}}, {64}, 1};
+    device.wait(device.gather({&copy, 1}));
+    EXPECT_EQ(staged[63], std::byte{7});
+  });
+  expect_given_up([](CudaDevice& device, std::byte* state) {
+    const StagingMemory staged = device.staging(64);
+    const ScatterCopy copy{{staged.get(), {1}}, {state, {1}}, {64}, 1};
+    device.wait(device.scatter({&copy, 1}));
+  });
+  expect_given_up([](CudaDevice& device, std::byte* /*state*/) { device.publish(); });
+  expect_given_up([](CudaDevice& device, std::byte* /*state*/) {
+    device.use_stream(CudaStream(0).ref().handle);
+    device.use_stream(nullptr);
+  });
 }
 
 TEST_F(WhileTheJobCaptures, its_own_stream_copies_are_refused) {
