@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <tuple>
@@ -332,8 +333,7 @@ void ImageWriter::stage(ContentSource& source) {
   Filler filler(*this, source);
   try {
     fill(filler);
-    drain_latest();
-    source.publish();
+    hand_on_all(source);
     if (options_.returns == BeginReturns::kWhenCopied) source.drain();
   } catch (...) {
     drain_anyhow(source);
@@ -362,7 +362,7 @@ std::function<void()> ImageWriter::read_back() {
 std::shared_ptr<ImageWriter::Batch> ImageWriter::new_batch(ContentSource& source) {
   while (!in_flight_.empty() && seams_.free_again(*in_flight_.front().task)) take_back_oldest();
   if (spare_.empty() && peak_bytes_ + batch_bytes_ > options_.staging_bytes_max) {
-    drain_latest();
+    hand_on_all(source);
     has_waited_ = true;
     in_flight_.front().task->wait();
     take_back_oldest();
@@ -393,23 +393,30 @@ void ImageWriter::hand_over(const std::shared_ptr<Batch>& batch, ContentSource& 
     file->write(*held);
     held.reset();
   };
-  BatchOrder order = seams_.order(std::move(work));
-  if (early_) {
-    write_later(batch, std::move(order.now), order);
-    return;
-  }
-  drain_latest();
-  copying_ = {batch, std::move(order)};
+  if (!early_) hand_on(std::numeric_limits<std::size_t>::max());
+  copying_.push_back({batch, seams_.order(std::move(work))});
+  if (early_) hand_on(source.begun());
 }
 
-/// Waits for the copies into the latest batch, and lets a task write it.
-void ImageWriter::drain_latest() {
-  if (!copying_) return;
-  const Copying latest = std::move(*copying_);
-  copying_.reset();
-  latest.order.now();
-  if (file_->sealed_by == File::SealedBy::kCaller) file_->seal(*latest.batch);
-  write_later(latest.batch, {}, latest.order);
+/// Lets tasks write batches, up to that number of all, in their order. If staging holds the whole
+/// file, the tasks wait for the copies, otherwise the caller.
+void ImageWriter::hand_on(std::size_t begun) {
+  for (; !copying_.empty() && handed_on_ < begun; ++handed_on_) {
+    Copying oldest = std::move(copying_.front());
+    copying_.pop_front();
+    if (early_) {
+      write_later(oldest.batch, std::move(oldest.order.now), oldest.order);
+      continue;
+    }
+    oldest.order.now();
+    if (file_->sealed_by == File::SealedBy::kCaller) file_->seal(*oldest.batch);
+    write_later(oldest.batch, {}, oldest.order);
+  }
+}
+
+void ImageWriter::hand_on_all(ContentSource& source) {
+  source.publish();
+  hand_on(std::numeric_limits<std::size_t>::max());
 }
 
 /// Lets tasks compute the checksums of a batch, after those of the batch before, and then write it,
@@ -451,7 +458,7 @@ void ImageWriter::take_back_oldest() {
 }
 
 void ImageWriter::wait_for_copies(ContentSource& source) {
-  if (!early_) return;
+  if (!early_ || options_.returns == BeginReturns::kWhenCopied) return;  // stage() has waited
   try {
     source.drain();
   } catch (const std::exception&) {

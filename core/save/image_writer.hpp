@@ -7,17 +7,18 @@
 //
 // The caller's thread fills a batch (the snapshot); background tasks checksum the batches in order
 // and write them in order, the checksums of a batch beside the write of the one before. The copies
-// of a batch run while the caller fills the next one. If staging holds the whole file, the tasks
-// wait for the copies of each batch, and the caller once for all. Otherwise the caller waits for
-// the copies of each batch, and for the oldest batch when staging is full, and computes the
-// checksums, to relieve the tasks. Batches are reused, and are so small that their content is still
-// in a cache when it is written.
+// of a batch run while the caller fills the next ones. If staging holds the whole file, the tasks
+// wait for the copies of each batch once they have begun, and the caller once for all. Otherwise
+// the caller waits for the copies of each batch, and for the oldest batch when staging is full, and
+// computes the checksums, to relieve the tasks. Batches are reused, and are so small that their
+// content is still in a cache when it is written.
 
 #include <array>
 #include <cstdint>
 #include <deque>
 #include <exception>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -58,6 +59,9 @@ class ContentSource {
     drain();
     return [] {};
   }
+  /// Returns how many of the start() calls so far have no copy that is only collected. A task
+  /// should wait only for these: to wait for others would make them begin, a few at a time.
+  virtual std::size_t begun() const { return std::numeric_limits<std::size_t>::max(); }
   /// Copies that were only collected begin now.
   virtual void publish() {}
   /// Waits until the outputs of all previous fill() calls are complete. After that, the source data
@@ -113,14 +117,15 @@ class ImageWriter {
     std::shared_ptr<Task> task;
   };
 
-  /// The latest batch, whose copies the caller has yet to wait for.
+  /// A batch that no task has yet.
   struct Copying {
     std::shared_ptr<Batch> batch;
     BatchOrder order;
   };
 
   void fill(Filler& filler);
-  void drain_latest();
+  void hand_on(std::size_t begun);
+  void hand_on_all(ContentSource& source);
   std::shared_ptr<Batch> new_batch(ContentSource& source);
   void hand_over(const std::shared_ptr<Batch>& batch, ContentSource& source);
   void write_later(const std::shared_ptr<Batch>& batch, std::function<void()> drain,
@@ -137,8 +142,9 @@ class ImageWriter {
   ImageOptions options_;
   StageSeams seams_;
   std::shared_ptr<File> file_;
-  bool early_ = false;  ///< true if staging holds the whole file
-  std::optional<Copying> copying_;
+  bool early_ = false;           ///< true if staging holds the whole file
+  std::deque<Copying> copying_;  ///< oldest first; one at most, unless staging holds the whole file
+  std::size_t handed_on_ = 0;    ///< batches that tasks have
   std::exception_ptr copy_failure_;  ///< first error of wait_for_copies()
   std::deque<InFlight> in_flight_;   ///< batches, oldest first
   std::shared_ptr<Task> summed_;     ///< computes the checksums of the latest batch

@@ -36,13 +36,17 @@ class LeafSource final : public ContentSource {
     }
     const DeviceEvent event = device_.gather(copies_);
     if (events_.empty() || events_.back().id != event.id) events_.push_back(event);
+    // The copies of an event begin together, and those of another one after them.
+    if (event.id != std::exchange(latest_, event.id)) begun_ = starts_;
   }
 
   std::function<void()> start() override {
+    ++starts_;
     started_.insert(started_.end(), events_.begin(), events_.end());
     return [&device = device_, events = std::exchange(events_, {})] { wait_all(device, events); };
   }
 
+  std::size_t begun() const override { return begun_; }
   void publish() override { device_.publish(); }
 
   void drain() override {
@@ -63,6 +67,9 @@ class LeafSource final : public ContentSource {
   std::vector<GatherCopy> copies_;
   std::vector<DeviceEvent> events_;   ///< since the last start()
   std::vector<DeviceEvent> started_;  ///< since the last drain()
+  std::uint64_t latest_ = 0;          ///< the event of the latest copy
+  std::size_t starts_ = 0;            ///< calls of start()
+  std::size_t begun_ = 0;             ///< of them, those whose copies have begun
 };
 
 }  // namespace

@@ -30,11 +30,11 @@ constexpr std::uint64_t kBatchBytes = std::uint64_t{32} << 20U;
 
 /// A batch of copies is queued when it has this many bytes, so that the device begins early. A load
 /// collects them as it reads files, more slowly than the bus moves them. A save has them at once,
-/// for tensors of 64 KiB about twice as fast as the bus. So it collects twice what the device has
-/// still to copy: fewer calls, and the device always has work.
+/// for tensors of 64 KiB about twice as fast as the bus. So each batch of a save may have twice the
+/// bytes of the one before, up to a limit: fewer calls, and the device still has work.
 constexpr std::int64_t kScattered = std::int64_t{4} << 20U;
-constexpr std::int64_t kGathered = std::int64_t{16} << 20U;
-constexpr std::int64_t kGatheredPerByteAhead = 2;
+constexpr std::int64_t kGathered = std::int64_t{32} << 20U;
+constexpr std::int64_t kGatheredMost = std::int64_t{128} << 20U;
 
 bool goes_at_once(const StridedCopy& copy) {
   return copy.runs == 1 && copy.run_bytes >= kLargeBytes;
@@ -142,7 +142,6 @@ struct CudaDevice::State {
       return;
     }
     refused = false;
-    ahead += open.copies->bytes();
     queued.push_back(std::exchange(open, {}));
   }
 
@@ -165,11 +164,13 @@ struct CudaDevice::State {
     CopyBatch& batch = open_batch();
     if (!goes_at_once(copy)) return batch.add(copy);
     const CudaScope scope(identity.index);
+    require_no_capture();  // the job may have begun one since the batch was opened
     after_compute(engine);
     if (!pinned) until_copies_arrive();
+    batch.count(copy.run_bytes);  // full soon, so that few later copies share its end
+    // May tell an error of earlier work although it has queued the copy.
     copy_bytes(engine.copies.ref(), copy.source, copy.target,
                static_cast<std::size_t>(copy.run_bytes));
-    batch.count(copy.run_bytes);  // full soon, so that few later copies share its end
   }
 
   /// Waits for all copies that are queued. A copy to or from memory that is not pinned would block
@@ -266,10 +267,7 @@ struct CudaDevice::State {
         true);
   }
 
-  std::int64_t collected_max() const {
-    if (kind == Kind::kScatters) return kScattered;
-    return std::max(kGathered, kGatheredPerByteAhead * ahead);
-  }
+  std::int64_t collected_max() const { return kind == Kind::kScatters ? kScattered : gathered_max; }
 
   /// Takes all copies of one gather() or scatter(). If one of them fails, none stays pending. Calls
   /// nothing of CUDA if they only join those that were collected before.
@@ -289,7 +287,10 @@ struct CudaDevice::State {
       kind = what;
       for (const auto& copy : all) {
         (this->*one)(copy);
-        if (open.copies && open.copies->full(collected_max())) flush(Caller::kJob);
+        if (open.copies && open.copies->full(collected_max())) {
+          flush(Caller::kJob);
+          gathered_max = std::min(2 * gathered_max, kGatheredMost);
+        }
         require_trusted();
       }
       if (per_thread && open.copies) {  // another thread may queue what is collected
@@ -304,18 +305,25 @@ struct CudaDevice::State {
     return {.id = last_event};
   }
 
+  /// Notes that the caller collects no more, as far as this device knows.
+  void end_of_calls() {
+    amid = false;
+    gathered_max = kGathered;
+  }
+
   void publish() {
     require_trusted();
-    amid = false;
+    end_of_calls();
     if (!open.copies && published) return;
     require_no_capture();
     give_up_refused();
     flush(Caller::kJob);
     require_trusted();
-    if (std::exchange(published, true)) return;
+    if (published) return;
     const CurrentDevice current(identity.index);
     kernels.scattered.hold_back(compute);
     engine.scattered.hold_back(compute);
+    published = true;
   }
 
   void drain() noexcept {
@@ -362,7 +370,6 @@ struct CudaDevice::State {
   /// Finishes the batches up to `event`, which have ended.
   void finish(std::uint64_t event) {
     for (; !queued.empty() && queued.front().event <= event; queued.pop_front()) {
-      ahead -= queued.front().copies->bytes();
       queued.front().copies->finish();
       spare.push_back(std::move(queued.front().copies));
     }
@@ -374,7 +381,8 @@ struct CudaDevice::State {
       const std::scoped_lock lock(mutex);
       require_patience();
       CHECK(event <= last_event, event);
-      amid = false;
+      // Other threads wait for earlier batches while the caller collects.
+      if (event == last_event) end_of_calls();
       if (event == forgotten) {
         throw Error(Code::kUsage, "device " + name +
                                       ": these copies were not made, because the job's stream was "
@@ -478,11 +486,11 @@ struct CudaDevice::State {
   /// True between two calls that collect copies. The job does not begin a capture there.
   bool amid = false;
   CopyTables tables = {};
-  Batch open;                ///< no batch (null) or one that is not empty
-  std::deque<Batch> queued;  ///< oldest batch first
-  std::int64_t ahead = 0;    ///< bytes of these
-  bool published = true;     ///< false if `compute` does not wait for all scatters yet
-  bool refused = false;      ///< true if the open batch met a capture
+  Batch open;                             ///< no batch (null) or one that is not empty
+  std::deque<Batch> queued;               ///< oldest batch first
+  std::int64_t gathered_max = kGathered;  ///< bytes of the next batch of a save, at most
+  bool published = true;                  ///< false if `compute` does not wait for all scatters yet
+  bool refused = false;                   ///< true if the open batch met a capture
   std::optional<std::uint64_t> forgotten = {};  ///< event of the batch that was given up last
   bool dropped = false;  ///< true if `arrived` is the end of a batch that was not queued whole
   std::vector<std::shared_ptr<CopyBatch>> spare;
@@ -546,6 +554,7 @@ void CudaDevice::use_stream(void* stream) {
   state_->flush(State::Caller::kJob);  // what was collected belongs to the stream before
   state_->require_trusted();
   state_->compute = next;
+  state_->end_of_calls();
   state_->published = false;
   state_->per_thread = is_per_thread(next);
 }

@@ -439,6 +439,23 @@ TEST(ImageWriter, has_waited_for_copies_when_it_returns_if_staging_is_short) {
   EXPECT_EQ(store.files["f"]->content, expected);
 }
 
+TEST(ImageWriter, whose_copies_have_ended_asks_for_none_of_them_again) {
+  const auto items = awkward_items();
+  test::MemoryStore store;
+  LateTasks tasks;
+  CopyingElements source(items);
+  ImageOptions options = kEarly;
+  options.returns = BeginReturns::kWhenCopied;
+  const Bytes expected = expected_file(items, source.inner, Checksums::kCrc32);
+  ImageWriter writer(store, tasks, "f", items, options);
+  writer.stage(source);
+  const int waits = source.waits;
+  writer.wait_for_copies(source);
+  EXPECT_EQ(source.waits, waits) << "a device that fails later would fail a complete file";
+  writer.finish();
+  EXPECT_EQ(store.files["f"]->content, expected);
+}
+
 TEST(ImageWriter, a_copy_that_fails_after_it_returned_fails_the_file) {
   const auto items = awkward_items();
   for (const bool caller_waits : {false, true}) {

@@ -144,6 +144,27 @@ TEST_F(WhileTheJobCaptures, copies_that_nobody_waits_for_again_are_given_up) {
   });
 }
 
+TEST_F(WhileTheJobCaptures, copies_are_refused_although_others_were_collected) {
+  const CudaStream job(0);
+  const CudaStream other(0);
+  CudaDevice device("node7", job.ref());
+  const testing_gpu::OnDevice state(device, Bytes(kLarge, std::byte{7}));
+  const StagingMemory staged = device.staging(kLarge);
+  const GatherCopy small{{state.data(), {1}}, {staged.get(), {1}}, {64}, 1};
+  const GatherCopy large{{state.data(), {1}}, {staged.get(), {1}}, {kLarge}, 1};
+  device.gather({&small, 1});
+  begin_capture(job.ref().handle);
+  EXPECT_EQ(contracts::code_of([&] { device.gather({&large, 1}); }), Code::kUsage);
+  EXPECT_TRUE(end_capture(job.ref().handle));
+  device.gather({&small, 1});
+  begin_capture(other.ref().handle);
+  device.use_stream(other.ref().handle);
+  EXPECT_EQ(contracts::code_of([&] { device.gather({&small, 1}); }), Code::kUsage);
+  EXPECT_TRUE(end_capture(other.ref().handle));
+  device.wait(device.gather({&large, 1}));
+  EXPECT_EQ(staged[kLarge - 1], std::byte{7});
+}
+
 TEST_F(WhileTheJobCaptures, its_own_stream_copies_are_refused) {
   const CudaStream job(0);
   expect_refusals(job.ref(), job.ref().handle);

@@ -66,9 +66,11 @@ void let_device_memory_run_out();
 /// Returns how many calls that can fail were made since reset().
 std::uint64_t calls();
 
-/// Returns how often each function was called since reset(), those that can't fail too. Functions
-/// of this model that several of CUDA's share, as `allocate`, have an entry of their own.
-std::map<std::string, std::uint64_t> calls_by_name();
+/// Returns how often the calling thread, or any other one, called each function since reset(),
+/// those that can't fail too. Functions of this model that several of CUDA's share, as `allocate`,
+/// have an entry of their own.
+enum class CalledBy : std::uint8_t { kThisThread, kOthers };
+std::map<std::string, std::uint64_t> calls_by_name(CalledBy threads);
 
 /// Returns what programs must not do and what this one did since reset(), one sentence each.
 std::vector<std::string> faults();

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/adapters/cuda/cuda_device.hpp"
+#include "tests/contracts/error_of.hpp"
 #include "tests/gpu/gpu.hpp"
 #include "tests/models/cuda/cuda_model.hpp"
 #include "tests/models/cuda/vendor/cuda_runtime_api.h"
@@ -133,8 +134,8 @@ TEST_F(WhatIsWaitedFor, when_the_kind_changes_is_every_copy_of_the_kind_before) 
 
 TEST_F(WhatIsWaitedFor, by_later_work_is_every_batch_of_a_scatter) {
   CudaDevice device("node7", 0);
-  // More copies than one batch holds.
-  constexpr std::int64_t kCopies = 600;
+  // More copies than one batch holds: four tables of 1,364.
+  constexpr std::int64_t kCopies = 6'000;
   const testing_gpu::OnDevice target(device, Bytes(kCopies, std::byte{0}));
   const auto staged = device.staging(kCopies);
   std::fill_n(staged.get(), kCopies, std::byte{5});
@@ -146,6 +147,30 @@ TEST_F(WhatIsWaitedFor, by_later_work_is_every_batch_of_a_scatter) {
   device.publish();
   EXPECT_EQ(target.read(), Bytes(kCopies, std::byte{5})) << "read on the job's stream";
   device.wait(event);
+}
+
+TEST_F(WhatIsWaitedFor, by_later_work_is_a_scatter_though_publish_failed_before) {
+  int failed = 0;
+  for (std::uint64_t failing = 1;; ++failing) {
+    reset({.schedule = Schedule::kLatest});
+    CudaDevice device("node7", 0);
+    const testing_gpu::OnDevice target(device, Bytes(kLarge + 64, std::byte{0}));
+    const auto staged = device.staging(kLarge + 64);
+    std::fill_n(staged.get(), kLarge + 64, std::byte{5});
+    const ScatterCopy copies[] = {
+        {{staged.get(), {1}}, {target.data(), {1}}, {64}, 1},
+        {{staged.get() + 64, {1}}, {target.data() + 64, {1}}, {kLarge}, 1},
+    };
+    const DeviceEvent event = device.scatter(copies);
+    let_fail(failing);
+    const bool first = contracts::error_of([&] { device.publish(); }).has_value();
+    if (!first && calls() < settings().failing_call) break;
+    if (contracts::error_of([&] { device.publish(); })) continue;
+    EXPECT_EQ(target.read(), Bytes(kLarge + 64, std::byte{5})) << failing;
+    device.wait(event);
+    failed += first ? 1 : 0;
+  }
+  EXPECT_GE(failed, 2) << "the two holds of the job's stream";
 }
 
 class JobsOwnStream : public WhatIsWaitedFor {

@@ -104,7 +104,7 @@ struct Runtime {
   std::vector<cudaStream_t> streams = {};
   std::vector<cudaEvent_t> events = {};
   std::uint64_t calls = 0;
-  std::map<std::string, std::uint64_t> calls_by_name = {};
+  std::map<std::pair<std::thread::id, std::string>, std::uint64_t> calls_by_name = {};
   std::set<int> broken = {};                  ///< processes all of whose calls fail
   std::map<std::uint64_t, int> current = {};  ///< device of a thread, if callers are set
   std::uint64_t memory_calls = 0;
@@ -190,7 +190,7 @@ cudaError_t call(const Body& body, cudaError_t failure = cudaErrorUnknown,
   if (!enter_driver("a call of CUDA")) return cudaErrorUnknown;
   const std::scoped_lock lock(mutex);
   Runtime& one = runtime();
-  ++one.calls_by_name[name];
+  ++one.calls_by_name[{std::this_thread::get_id(), name}];
   if (fails(one)) return told(one.broken.contains(process()) ? cudaErrorUnknown : failure);
   one.queues.go_on();
   one.memory.close();
@@ -333,9 +333,14 @@ std::uint64_t calls() {
   return runtime().calls;
 }
 
-std::map<std::string, std::uint64_t> calls_by_name() {
+std::map<std::string, std::uint64_t> calls_by_name(CalledBy threads) {
   const std::scoped_lock lock(mutex);
-  return runtime().calls_by_name;
+  std::map<std::string, std::uint64_t> found;
+  for (const auto& [caller, count] : runtime().calls_by_name) {
+    const bool is_this = caller.first == std::this_thread::get_id();
+    if (is_this == (threads == CalledBy::kThisThread)) found[caller.second] += count;
+  }
+  return found;
 }
 
 std::vector<std::string> faults() {
@@ -604,7 +609,7 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* 
 
 cudaError_t cudaGetDevice(int* device) {
   const std::scoped_lock lock(mutex);
-  ++runtime().calls_by_name["cudaGetDevice"];
+  ++runtime().calls_by_name[{std::this_thread::get_id(), "cudaGetDevice"}];
   *device = device_index(runtime());
   return cudaSuccess;
 }
