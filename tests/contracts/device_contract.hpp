@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <functional>
 #include <numeric>
 #include <utility>
@@ -131,6 +133,32 @@ TYPED_TEST_P(DeviceContract, many_copies_of_all_sizes_pass_through_the_devices_s
   });
 }
 
+TYPED_TEST_P(DeviceContract, one_call_takes_more_copies_than_the_device_moves_at_once) {
+  this->run([](Device& device) {
+    constexpr std::size_t kBytes = 6'000;  // 300 strided copies have 10 each, every second one
+    const auto source_of = counted(kBytes);
+    typename TypeParam::Numbers source(device, source_of);
+    const auto* const wanted = reinterpret_cast<const std::byte*>(source_of.data());
+    for (const auto& [bytes, strided] : {std::pair(true, false), {false, true}, {true, true}}) {
+      const StagingMemory staged = device.staging(kBytes * 4);
+      std::fill_n(staged.get(), kBytes * 4, std::byte{0xEE});
+      std::vector<GatherCopy> copies;
+      for (std::size_t i = 0; i < kBytes; ++i) {
+        std::byte* const to = staged.get() + i;
+        if (bytes) copies.push_back({{source.data() + i, {1}}, {to, {1}}, {1}, 1});
+        if (!strided || i % 20 != 0) continue;
+        copies.push_back({{source.data() + kBytes + i, {2}}, {to + kBytes, {2}}, {10}, 1});
+      }
+      device.wait(device.gather(copies));
+      for (std::size_t i = 0; i < kBytes; ++i) {
+        ASSERT_EQ(staged[i], bytes ? wanted[i] : std::byte{0xEE}) << i;
+        const bool copied = strided && i % 2 == 0;
+        ASSERT_EQ(staged[kBytes + i], copied ? wanted[kBytes + i] : std::byte{0xEE}) << i;
+      }
+    }
+  });
+}
+
 TYPED_TEST_P(DeviceContract, empty_and_scalar_copies_work_and_a_second_wait_is_fine) {
   this->run([](Device& device) {
     typename TypeParam::Numbers source(device, counted(1));
@@ -153,6 +181,7 @@ REGISTER_TYPED_TEST_SUITE_P(DeviceContract, gathered_region_is_in_staging_after_
                             one_element_of_the_host_fills_a_region_of_the_device,
                             copies_are_done_that_were_waited_for_in_whatever_order,
                             many_copies_of_all_sizes_pass_through_the_devices_staging,
+                            one_call_takes_more_copies_than_the_device_moves_at_once,
                             empty_and_scalar_copies_work_and_a_second_wait_is_fine);
 
 }  // namespace reprise::contracts

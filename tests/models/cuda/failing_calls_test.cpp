@@ -8,6 +8,7 @@
 #include "core/adapters/cuda/cuda_device.hpp"
 #include "core/adapters/cuda/cuda_memory.hpp"
 #include "core/load/load.hpp"
+#include "core/ports/tasks_at_once.hpp"
 #include "core/save/save.hpp"
 #include "tests/contracts/temporary_directory.hpp"
 #include "tests/contracts/thread_world.hpp"
@@ -47,7 +48,8 @@ Bytes saved_and_loaded(const std::string& directory) {
   Bytes result;
   contracts::run_ranks(1, directory, [&](const Ports& near) {
     CudaDevice device("node7", 0);
-    const Ports ports{near.store, near.fabric, device, near.tasks, near.trace};
+    TasksAtOnce tasks;  // a thread of its own would make calls between those of the caller
+    const Ports ports{near.store, near.fabric, device, tasks, near.trace};
     const auto group = ports.fabric.communicator(Group::world(1));
     const testing_gpu::OnDevice saved(device, content());
     const testing_gpu::OnDevice loaded(device, Bytes(content().size(), std::byte{0xEE}));
