@@ -16,9 +16,10 @@ struct BatchWork {
   std::function<void()> write;
   std::uint64_t bytes = 0;  ///< of the batch
 };
-/// The steps that write a batch, divided between threads. The caller runs `now` before it fills the
-/// next batch, unless staging holds the whole file; background tasks run `now` then, and `sum`, if
-/// it is not null, and then `later`. `sum` of a batch may run beside `later` of the batch before.
+/// The steps that write a batch, divided between threads. The caller runs `now` when it has filled
+/// the next batch. If staging holds the whole file, background tasks run it, once the copies have
+/// begun. They then run `sum`, if it is not null, and then `later`. `sum` of a batch may run beside
+/// `later` of the batch before.
 struct BatchOrder {
   std::function<void()> now;
   std::function<void()> sum;

@@ -90,7 +90,8 @@ const Registration kStagingNotAwaitedNever({
     "Same as staging-not-awaited, but the background writer does not wait for the copies either "
     "and writes the buffer's old content.",
     "SaveSeams::stage.order",
-    "a batch that is written before the job waits for its copies",
+    "a save that returns before its copies are done, and a batch that is written before the job "
+    "waits for them",
     {judged::kTornSnapshot},
     [](Policies& policies) { policies.save.stage.order = asked<write_first>; },
 });

@@ -185,7 +185,7 @@ struct CudaDevice::State {
   void require_no_capture() {
     const CurrentDevice current(identity.index);
     if (!is_being_captured(compute)) return;
-    refused = open.copies != nullptr;
+    refused = open.copies && !failed;
     throw Error(Code::kUsage, "device " + name +
                                   ": the job's stream is being captured for a CUDA graph; save and "
                                   "load before or after the capture");
@@ -392,16 +392,15 @@ struct CudaDevice::State {
         try {
           require_no_capture();
         } catch (const Error&) {
+          // Copies by engines run already, and their memory may be freed next.
           const CudaScope scope(identity.index);
-          until_copies_arrive();  // those of engines run already, and their memory may be freed
-                                  // next
+          if (open.copies->ways().engine) until_copies_arrive();
           throw;
         }
         flush(Caller::kAny);
       }
-      if (queued.empty() || queued.front().event > event) {
-        if (!dropped) return require_trusted();
-      }
+      const bool awaits = !queued.empty() && queued.front().event <= event;
+      if (!awaits && !dropped) return require_trusted();
       ends = ends_of(event);
     }
     {

@@ -32,7 +32,9 @@ class KernelResult;
 /// Several threads may use a device.
 ///
 /// Each call leaves the thread's current device as it was, and does not disturb the capture of a
-/// CUDA graph on another stream; on the compute stream itself a capture is USAGE.
+/// CUDA graph on another stream; on the compute stream itself a capture is USAGE. Copies that were
+/// collected before are then made only for a caller who waits for them again after the capture, and
+/// before the device does anything else.
 ///
 /// If a copy fails, the call that detects the failure throws, and so do all later calls. A copy
 /// runs after work of the job that may never end, such as a kernel that waits for a rank that has

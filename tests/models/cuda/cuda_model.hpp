@@ -87,8 +87,8 @@ std::size_t allocations_on(int device);
 void block(void* stream);
 void let_go();
 
-/// Copies that a copy engine makes (cudaMemcpyAsync) and that are queued from now on don't run
-/// before let_go(), as if the engine were slow.
+/// Copies that a copy engine makes (cudaMemcpyAsync) and that have not run yet, or are queued
+/// later, don't run before let_go(), as if the engine were slow.
 void hold_copies();
 
 /// Begins the capture of a CUDA graph with a stream, in mode "global". Calls that may wait for the
