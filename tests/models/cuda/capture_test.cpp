@@ -100,7 +100,7 @@ TEST_F(WhileTheJobCaptures, copies_that_were_only_collected_wait_until_its_end) 
   EXPECT_EQ(staged[63], std::byte{7});
 }
 
-/// Collects copies of a small and a large tensor, whose wait a capture refuses, and then lets the
+/// Collects copies of each kind, whose wait a capture refuses, and then lets the
 /// device do something else. Expects that it does not make the small copy then.
 void expect_given_up(const std::function<void(CudaDevice&, std::byte* state)>& otherwise) {
   const CudaStream job(0);
@@ -108,8 +108,11 @@ void expect_given_up(const std::function<void(CudaDevice&, std::byte* state)>& o
   const testing_gpu::OnDevice state(device, Bytes(kLarge, std::byte{7}));
   const StagingMemory staged = device.staging(kLarge + 64);
   std::fill_n(staged.get(), kLarge + 64, std::byte{0});
+  Bytes plain(64);
   const GatherCopy copies[] = {
-      {{state.data(), {1}}, {staged.get(), {1}}, {64}, 1},
+      {{state.data(), {1}}, {staged.get(), {1}}, {32}, 1},
+      {{state.data(), {2}}, {staged.get() + 32, {2}}, {16}, 1},
+      {{state.data(), {1}}, {plain.data(), {1}}, {64}, 1},
       {{state.data(), {1}}, {staged.get() + 64, {1}}, {kLarge}, 1},
   };
   const DeviceEvent event = device.gather(copies);
@@ -119,10 +122,12 @@ void expect_given_up(const std::function<void(CudaDevice&, std::byte* state)>& o
   EXPECT_EQ(staged[64], std::byte{7}) << "the large copy ends before its caller hears of an error";
   EXPECT_TRUE(end_capture(job.ref().handle));
   std::fill_n(staged.get(), kLarge + 64, std::byte{1});  // has another use now
+  plain.assign(64, std::byte{1});
   otherwise(device, state.data());
-  EXPECT_EQ(staged[0], std::byte{1});
   EXPECT_EQ(contracts::code_of([&] { device.wait(event); }), Code::kUsage);
   EXPECT_EQ(staged[0], std::byte{1});
+  EXPECT_EQ(staged[32], std::byte{1});
+  EXPECT_EQ(plain, Bytes(64, std::byte{1}));
 }
 
 TEST_F(WhileTheJobCaptures, copies_that_nobody_waits_for_again_are_given_up) {
@@ -149,13 +154,18 @@ TEST_F(WhileTheJobCaptures, copies_are_refused_although_others_were_collected) {
   const CudaStream other(0);
   CudaDevice device("node7", job.ref());
   const testing_gpu::OnDevice state(device, Bytes(kLarge, std::byte{7}));
-  const StagingMemory staged = device.staging(kLarge);
-  const GatherCopy small{{state.data(), {1}}, {staged.get(), {1}}, {64}, 1};
+  const StagingMemory staged = device.staging(kLarge + 64);
+  std::fill_n(staged.get(), kLarge + 64, std::byte{0});
+  const GatherCopy small{{state.data(), {1}}, {staged.get() + kLarge, {1}}, {64}, 1};
   const GatherCopy large{{state.data(), {1}}, {staged.get(), {1}}, {kLarge}, 1};
-  device.gather({&small, 1});
+  device.gather({&large, 1});
+  const DeviceEvent event = device.gather({&small, 1});
   begin_capture(job.ref().handle);
   EXPECT_EQ(contracts::code_of([&] { device.gather({&large, 1}); }), Code::kUsage);
+  EXPECT_EQ(staged[kLarge - 1], std::byte{7}) << "ends before the refusal is told";
   EXPECT_TRUE(end_capture(job.ref().handle));
+  EXPECT_EQ(contracts::code_of([&] { device.wait(event); }), Code::kUsage);
+  EXPECT_EQ(staged[kLarge], std::byte{0});
   device.gather({&small, 1});
   begin_capture(other.ref().handle);
   device.use_stream(other.ref().handle);
@@ -163,6 +173,22 @@ TEST_F(WhileTheJobCaptures, copies_are_refused_although_others_were_collected) {
   EXPECT_TRUE(end_capture(other.ref().handle));
   device.wait(device.gather({&large, 1}));
   EXPECT_EQ(staged[kLarge - 1], std::byte{7});
+}
+
+TEST_F(WhileTheJobCaptures, copies_are_refused_after_others_were_waited_for) {
+  for (const bool publishes : {false, true}) {
+    const CudaStream job(0);
+    CudaDevice device("node7", job.ref());
+    const testing_gpu::OnDevice state(device, Bytes(64, std::byte{7}));
+    const StagingMemory staged = device.staging(64);
+    const GatherCopy copy{{state.data(), {1}}, {staged.get(), {1}}, {64}, 1};
+    const DeviceEvent event = device.gather({&copy, 1});
+    publishes ? device.publish() : device.wait(event);
+    begin_capture(job.ref().handle);
+    EXPECT_EQ(contracts::code_of([&] { device.gather({&copy, 1}); }), Code::kUsage) << publishes;
+    EXPECT_TRUE(end_capture(job.ref().handle));
+    device.wait(event);
+  }
 }
 
 TEST_F(WhileTheJobCaptures, its_own_stream_copies_are_refused) {
