@@ -104,8 +104,9 @@ bench_publish() {
   done
   bench_seconds build/bench/catalogue.json all_scenarios 45 \
     build/release/reprise run scenarios --jobs "$jobs" --quiet || return 1
-  bench_seconds build/bench/exhaust.json every_pair_of_layouts 300 \
-    build/release/reprise search exhaust --jobs "$jobs" --quiet || return 1
+  # All pairs are to take 5 minutes.
+  bench_seconds build/bench/exhaust.json a_tenth_of_all_pairs_of_layouts 30 \
+    build/release/reprise search exhaust --shard 1/10 --jobs "$jobs" --quiet || return 1
   bench_beside_torch || return 1
   python3 tests/bench/publish.py build/bench reports/bench
 }
