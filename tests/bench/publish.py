@@ -23,7 +23,7 @@ REASONS = [
     (r"^save_to_memory/small", "the kernel's write takes nine tenths of a save; the plan, .metadata and the 1.4 KB around each of 10,000 tensors are the rest"),
     (r"^warm_load/small", "seven tenths are the kernel's copies in preadv, which the limit, a copy of the mapped file, does without; two ninths are .metadata"),
     (r"^diff/", "beside reading both, each side is summed by CRC-32 and both are compared"),
-    (r"^digest/", "each element is mixed for itself, so the time goes with the number of elements"),
+    (r"^digest", "each element is mixed for itself, so the time goes with the number of elements"),
     (r"^sha256", "the tensors are also read, and their CRC-32 is checked"),
     (r"^write_copy/reshard", "a loop of pread and pwrite that checks nothing has 0.71 of the limit, and all that was written is read back"),
     (r"^round_trips", "89 offers, 61 archives written and 178 read: 5 to 7 us each, a quarter of it the allocator"),

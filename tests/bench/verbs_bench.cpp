@@ -89,7 +89,7 @@ void diff(benchmark::State& state, Shape shape, double aim) {
                   }});
 }
 
-void digest(benchmark::State& state, DType dtype, double aim) {
+void digest_of_files(benchmark::State& state, DType dtype, double aim) {
   const Saved saved(kLarge, dtype);
   bench::measure(state, row_of(saved, "pread of the payload file", aim),
                  {{},
@@ -152,9 +152,9 @@ BENCHMARK_CAPTURE(verify, large, kLarge, 0.85)->Apply(bench::in_turns);
 BENCHMARK_CAPTURE(verify, small, kSmall, 0)->Apply(bench::in_turns);
 BENCHMARK_CAPTURE(diff, large, kLarge, 0.85)->Apply(bench::in_turns);
 BENCHMARK_CAPTURE(diff, small, kSmall, 0)->Apply(bench::in_turns);
-BENCHMARK_CAPTURE(digest, float32, DType::kFloat32, 0.5)->Apply(bench::in_turns);
-BENCHMARK_CAPTURE(digest, bfloat16, DType::kBFloat16, 0.5)->Apply(bench::in_turns);
-BENCHMARK_CAPTURE(digest, uint8, DType::kUInt8, 0)->Apply(bench::in_turns);
+BENCHMARK_CAPTURE(digest_of_files, float32, DType::kFloat32, 0.5)->Apply(bench::in_turns);
+BENCHMARK_CAPTURE(digest_of_files, bfloat16, DType::kBFloat16, 0.5)->Apply(bench::in_turns);
+BENCHMARK_CAPTURE(digest_of_files, uint8, DType::kUInt8, 0)->Apply(bench::in_turns);
 BENCHMARK(sha256)->Apply(bench::in_turns);
 BENCHMARK_CAPTURE(write_copy, reshard_large, kLarge, 4, 0.7, kReshard)->Apply(bench::in_turns);
 BENCHMARK_CAPTURE(write_copy, reshard_small, kSmall, 4, 0, kReshard)->Apply(bench::in_turns);
