@@ -146,7 +146,7 @@ void reshard(benchmark::State& state, const ReshardRow& row) {
   };
   load_all(store);
   bench::measure(
-      state, {.limit = "pread of the payload file", .bytes = bytes},
+      state, {.limit = "pread of the payload file", .bytes = bytes, .aim = 0.5},
       {{}, [&] { load_all(rank.store()); }},
       {{}, [&] { bench::read_file(place.file("ckpt/__0_0.distcp"), loaded.bytes(), 1); }});
   load_all(rank.store());
