@@ -24,6 +24,7 @@ REASONS = [
     (r"^warm_load/small", "seven tenths are the kernel's copies in preadv, which the limit, a copy of the mapped file, does without; two ninths are .metadata"),
     (r"^warm_load/large", "a load reads with pread, because an error while a mapped file is read ends the process; the limit copies the mapped file"),
     (r"^reshard/short_rows_to_columns", "each of four ranks reads the whole file, since a call for each run of 128 bytes takes longer, so 0.25 is the most"),
+    (r"^reshard/short_columns_to_rows", "each run of 128 bytes is copied by itself to its place"),
     (r"^reshard/", "a call for each run of some 4 KiB takes longer than to copy it"),
     (r"^diff/", "beside reading both, each side is summed by CRC-32 and both are compared"),
     (r"^digest", "each element is mixed for itself, so the time goes with the number of elements"),
