@@ -22,7 +22,7 @@
 namespace reprise::cli {
 namespace {
 
-constexpr std::int64_t kRanksMax = 1 << 16;
+constexpr std::int64_t kRanksMax = 1 << 17;
 /// Upper limit on the number of tensor shares, summed over all ranks. Planning 100 million shares
 /// needs a few GB of memory and less than a minute.
 constexpr std::uint64_t kSharesMax = 100'000'000;

@@ -13,7 +13,7 @@
 namespace reprise::cli {
 namespace {
 
-constexpr std::int32_t kRanksMax = 1 << 16;
+constexpr std::int32_t kRanksMax = 1 << 17;
 /// Upper limit on the number of tensors times the number of places; 100 million take a minute.
 constexpr std::uint64_t kWishesMax = 100'000'000;
 

@@ -35,7 +35,7 @@ struct LayoutOfCheckpoint {
   bool has_unfit() const { return !boxes->unfit().empty(); }
 };
 
-/// Throws USAGE for text that is no layout, for more than 65,536 ranks, and for a checkpoint of
+/// Throws USAGE for text that is no layout, for more than 131,072 ranks, and for a checkpoint of
 /// several modules, each of which has a layout of its own; LIMIT if there are too many tensors and
 /// ranks; and LAYOUT_MISMATCH as LayoutBoxes does.
 LayoutOfCheckpoint layout_of_checkpoint(const std::string& text, Checkpoint& checkpoint);

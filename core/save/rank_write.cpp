@@ -14,6 +14,7 @@
 #include "core/ports/store_path.hpp"
 #include "core/ports/tasks_at_once.hpp"
 #include "core/save/phases.hpp"
+#include "core/save/save.hpp"
 #include "core/save/staging.hpp"
 #include "reprise/error.hpp"
 
@@ -184,11 +185,15 @@ void RankWrite::snapshot(WriteShare share, const std::string& directory, GroupRa
   const ImageOptions image = with_batches_of(ports_.device.batch_bytes(), options);
   std::uint64_t bytes = 0;
   for (const ImageItem& item : share.items) bytes += bytes_of(item);
+  // Each thread that writes a file needs a batch of the staging.
   const std::uint64_t files =
-      std::min(static_cast<std::uint64_t>(ports_.tasks.threads()), bytes / kFileMin);
-  // The caller waits for the files if the bytes don't fit into staging. Copies of a GPU's memory
-  // are made by one thread.
-  if (files > 1 && bytes > image.staging_bytes_max && ports_.device.host_memory()) {
+      std::min({static_cast<std::uint64_t>(ports_.tasks.threads()), bytes / kFileMin,
+                image.staging_bytes_max / image.batch_bytes});
+  // The caller waits for the files if the bytes don't fit into staging; more staging than a
+  // blocking save takes says that the job goes on before. Copies of a GPU's memory are made by one
+  // thread.
+  const bool waits = bytes > image.staging_bytes_max && image.staging_bytes_max <= kBlockingStaging;
+  if (files > 1 && waits && ports_.device.host_memory()) {
     write_now(divided(std::move(share), bytes, files), directory, rank, image);
   } else {
     costs_.bound_staging = staging_bound(share.items, image);

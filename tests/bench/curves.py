@@ -97,7 +97,6 @@ def make_files(program, count, ckpt):
         subprocess.run([program, "import", f"{scratch}/model.safetensors", ckpt, "--ranks", str(count), "--quiet"], check=True, stdout=subprocess.DEVNULL)
 
 
-# Runs in a process of its own: the memory that torch takes would count as that of each verb which is started after it.
 SAVE_OBJECTS = """
 import sys
 import torch.distributed.checkpoint as dcp
@@ -111,12 +110,26 @@ def make_objects(_, count, ckpt):
     subprocess.run([sys.executable, "-W", "ignore", "-c", SAVE_OBJECTS, str(count), str(ckpt)], check=True)
 
 
+def apart(work, *arguments):
+    """Calls the function in a process of its own: what this one holds would count as memory of each verb that it starts."""
+    child = os.fork()
+    if child == 0:
+        try:
+            work(*arguments)
+        except BaseException as error:  # told by the parent
+            print(error, file=sys.stderr, flush=True)
+            os._exit(1)
+        os._exit(0)
+    if os.waitpid(child, 0)[1] != 0:
+        sys.exit(f"{work.__name__}: failed")
+
+
 def curve(program, make, counts, folder):
     rows = {}
     for count in counts:
         root = folder / "root"
         root.mkdir(parents=True)
-        make(program, count, root / "iter_0000001")
+        apart(make, program, count, root / "iter_0000001")
         shutil.copytree(root / "iter_0000001", root / "iter_0000002")
         for name, arguments in verbs_of(folder):
             rows.setdefault(name, {})[count] = fastest([program, *arguments], folder / "out")

@@ -194,8 +194,13 @@ struct CudaDevice::State {
   /// Gives up what was collected and then refused because of a capture: the caller was told, so the
   /// memory may have other uses by now. A wait for it throws.
   void give_up_refused() {
-    if (!std::exchange(refused, false)) return;
-    forgotten = open.event;
+    if (!refused) return;
+    if (open.copies->ways().engine) {
+      const CudaScope scope(identity.index);
+      until_copies_arrive();
+    }
+    refused = false;
+    forgotten.push_back(open.event);
     last_event = open.event + 1;
     open.copies->drop();
     spare.push_back(std::move(open.copies));
@@ -330,10 +335,7 @@ struct CudaDevice::State {
     try {
       require_patience();
       const CudaScope scope(identity.index);
-      if (refused) {
-        until_copies_arrive();
-        give_up_refused();
-      }
+      give_up_refused();
       flush(Caller::kAny);
       const Ends ends = ends_of(last_event);
       with_patience([&ends] { return ends.reached(); });
@@ -383,7 +385,7 @@ struct CudaDevice::State {
       CHECK(event <= last_event, event);
       // Other threads wait for earlier batches while the caller collects.
       if (event == last_event) end_of_calls();
-      if (event == forgotten) {
+      if (std::find(forgotten.begin(), forgotten.end(), event) != forgotten.end()) {
         throw Error(Code::kUsage, "device " + name +
                                       ": these copies were not made, because the job's stream was "
                                       "being captured for a CUDA graph");
@@ -490,7 +492,7 @@ struct CudaDevice::State {
   std::int64_t gathered_max = kGathered;  ///< bytes of the next batch of a save, at most
   bool published = true;                  ///< false if `compute` does not wait for all scatters yet
   bool refused = false;                   ///< true if the open batch met a capture
-  std::optional<std::uint64_t> forgotten = {};  ///< event of the batch that was given up last
+  std::vector<std::uint64_t> forgotten;   ///< events of the batches that were given up
   bool dropped = false;  ///< true if `arrived` is the end of a batch that was not queued whole
   std::vector<std::shared_ptr<CopyBatch>> spare;
 };

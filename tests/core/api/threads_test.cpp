@@ -178,6 +178,24 @@ TEST_F(Threads, do_not_make_more_files_than_there_is_to_write) {
   EXPECT_EQ(payload_in(run()).size(), 2U);
 }
 
+TEST_F(Threads, write_files_at_once_only_within_the_staging_of_a_blocking_save) {
+  struct Written {
+    std::uint64_t staging;
+    std::size_t files;
+  };
+  const Model saved(1);
+  Job saving = job(4);
+  for (const auto& [staging, files] :
+       {Written{1U << 20U, 1}, Written{2U << 20U, 2}, Written{8U << 20U, 4},
+        Written{16U << 20U, 1}}) {  // the last lets the job go on before
+    SaveOptions options = save_options();
+    options.staging_bytes = staging;
+    const SaveResult result = save(saving, saved.state, options);
+    EXPECT_EQ(payload_in(run()).size(), files) << staging;
+    EXPECT_LE(result.bound_staging, staging + (1U << 20U)) << files;
+  }
+}
+
 TEST_F(Threads, that_read_a_changed_element_tell_its_place_once) {
   const Model saved(1);
   Job saving = job(2);
