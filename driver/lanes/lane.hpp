@@ -9,8 +9,8 @@
 #include <string>
 #include <string_view>
 
-#include "driver/language/scenario.hpp"
 #include "core/checkpoint/parsed_metadata.hpp"
+#include "driver/language/scenario.hpp"
 #include "driver/record/phase_log.hpp"
 #include "driver/record/record.hpp"
 #include "driver/record/reference_run.hpp"

@@ -4,9 +4,9 @@
 #include <cstddef>
 #include <functional>
 
+#include "core/checkpoint/parsed_metadata.hpp"
 #include "driver/language/scenario.hpp"
 #include "driver/record/history.hpp"
-#include "core/checkpoint/parsed_metadata.hpp"
 #include "driver/record/phase_log.hpp"
 #include "driver/record/reference_run.hpp"
 #include "reprise/ports.hpp"

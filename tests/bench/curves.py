@@ -141,10 +141,10 @@ def curve(program, make, counts, folder):
 def curve_of_plans(program, counts):
     rows = {}
     for ranks in counts:
-        layout = f"tp=8,pp=16,dp={ranks // 128}"
+        layout = f"tp=8,pp=64,dp={ranks // 512}"
         save = [program, "plan", "--model", "llama3-405b", "--layout", layout]
         rows.setdefault("plan of a save", {})[ranks] = fastest(save, "none")
-        rows.setdefault("plan of a save, and of its load by as many", {})[ranks] = fastest([*save, "--to", f"tp=8,pp=8,dp={ranks // 64}"], "none")
+        rows.setdefault("plan of a save, and of its load by as many", {})[ranks] = fastest([*save, "--to", f"tp=4,pp=64,dp={ranks // 256}"], "none")
     return rows
 
 
@@ -161,7 +161,7 @@ def page(about, curves, not_run):
     lines = [f"# Growth, {about['date']}", ""]
     lines += [f"{about['cpu']}, {about['cores']} cores, {about['memory_GiB']} GiB; commit {about['commit'][:12]}{' with changes' if about['dirty'] else ''}."]
     lines += ["Made by `./dev bench --curves`: wall time of the faster of two runs, and the most memory that the process held. Files are",
-              f"on {about['folder']}. Tensors have 4 bytes each; the files share 4 tensors; the ranks are those of Llama 3 405B with tp=8."]
+              f"on {about['folder']}. Tensors have 4 bytes each; the files share 4 tensors; the ranks are those of Llama 3 405B with tp=8 and pp=64."]
     for what, rows in curves.items():
         counts = sorted({count for row in rows.values() for count in row})
         lines += ["", f"## {what}", ""]
