@@ -178,7 +178,7 @@ TEST_F(Threads, do_not_make_more_files_than_there_is_to_write) {
   EXPECT_EQ(payload_in(run()).size(), 2U);
 }
 
-TEST_F(Threads, write_files_at_once_only_within_the_staging_of_a_blocking_save) {
+TEST_F(Threads, write_at_once_only_within_staging_of_a_blocking_save) {
   struct Written {
     std::uint64_t staging;
     std::size_t files;
