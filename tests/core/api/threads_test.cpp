@@ -106,7 +106,7 @@ class Threads : public testing::Test {
     return Error(Code::kUsage, "no error");
   }
 
-  TemporaryDirectory directory;
+  contracts::TemporaryDirectory directory;
 };
 
 TEST_F(Threads, are_by_default_as_many_as_the_process_may_use) {
