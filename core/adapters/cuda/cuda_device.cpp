@@ -61,8 +61,8 @@ struct CudaDevice::State {
     Kind kind = Kind::kGathers;
   };
 
-  /// What is copied by kernels, or by a copy engine. Neither waits for the other, unless the kind
-  /// of copies changes.
+  /// There are two ways of copying: by kernels, and by a copy engine. Neither waits for the other,
+  /// unless the kind of copies changes.
   struct Way {
     explicit Way(int device) : copies(device), scattered(device) {}
 
@@ -181,11 +181,16 @@ struct CudaDevice::State {
   }
 
   /// Throws if the job captures its stream: a copy would become part of the graph and not run. What
-  /// is collected is then made only for a caller who waits for it after the capture.
+  /// is collected is then made only for a caller who waits for it after the capture. Copies by
+  /// engines run already; these end first, because their memory may be freed next.
   void require_no_capture() {
     const CurrentDevice current(identity.index);
     if (!is_being_captured(compute)) return;
     refused = open.copies && !failed;
+    if (open.copies && open.copies->ways().engine) {
+      const CudaScope scope(identity.index);
+      until_copies_arrive();
+    }
     throw Error(Code::kUsage, "device " + name +
                                   ": the job's stream is being captured for a CUDA graph; save and "
                                   "load before or after the capture");
@@ -194,12 +199,7 @@ struct CudaDevice::State {
   /// Gives up what was collected and then refused because of a capture: the caller was told, so the
   /// memory may have other uses by now. A wait for it throws.
   void give_up_refused() {
-    if (!refused) return;
-    if (open.copies->ways().engine) {
-      const CudaScope scope(identity.index);
-      until_copies_arrive();
-    }
-    refused = false;
+    if (!std::exchange(refused, false)) return;
     forgotten.push_back(open.event);
     last_event = open.event + 1;
     open.copies->drop();
@@ -344,8 +344,8 @@ struct CudaDevice::State {
     }
   }
 
-  /// What a wait asks for. It needs no lock, so gather() does not wait for it. Only the last copies
-  /// of each way are asked for, because those before them have ended.
+  /// A wait asks for these ends. That needs no lock, so gather() does not wait for it. Only the
+  /// last copies of each way are asked for, because those before them have ended.
   struct Ends {
     std::shared_ptr<CopyBatch> kernels;  ///< null if nothing is to be asked for
     std::shared_ptr<CopyBatch> engine;   ///< the same
@@ -391,14 +391,7 @@ struct CudaDevice::State {
                                       "being captured for a CUDA graph");
       }
       if (open.copies && open.event <= event) {
-        try {
-          require_no_capture();
-        } catch (const Error&) {
-          // Copies by engines run already, and their memory may be freed next.
-          const CudaScope scope(identity.index);
-          if (open.copies->ways().engine) until_copies_arrive();
-          throw;
-        }
+        require_no_capture();
         flush(Caller::kAny);
       }
       const bool awaits = !queued.empty() && queued.front().event <= event;

@@ -26,6 +26,17 @@ class WhileTheJobCaptures : public testing::Test {
   void SetUp() override { reset({.schedule = Schedule::kLatest}); }
 };
 
+/// A device on a stream of the job, and a small copy for a gather there.
+struct SmallGather {
+  DeviceEvent gather() { return device.gather({&copy, 1}); }
+
+  CudaStream job{0};
+  CudaDevice device{"node7", job.ref()};
+  testing_gpu::OnDevice state{device, Bytes(64, std::byte{7})};
+  StagingMemory staged = device.staging(64);
+  GatherCopy copy{{state.data(), {1}}, {staged.get(), {1}}, {64}, 1};
+};
+
 TEST_F(WhileTheJobCaptures, another_stream_copies_work_and_the_capture_stays_whole) {
   const CudaStream captured(0);
   auto device = std::make_unique<CudaDevice>("node7", 0);
@@ -86,18 +97,14 @@ TEST_F(WhileTheJobCaptures, the_jobs_own_capture_mode_stays_after_each_call) {
 }
 
 TEST_F(WhileTheJobCaptures, copies_that_were_only_collected_wait_until_its_end) {
-  const CudaStream job(0);
-  CudaDevice device("node7", job.ref());
-  const testing_gpu::OnDevice state(device, Bytes(64, std::byte{7}));
-  const StagingMemory staged = device.staging(64);
-  const GatherCopy copy{{state.data(), {1}}, {staged.get(), {1}}, {64}, 1};
-  const DeviceEvent event = device.gather({&copy, 1});
-  begin_capture(job.ref().handle);
-  EXPECT_EQ(contracts::code_of([&] { device.wait(event); }), Code::kUsage);
-  EXPECT_EQ(contracts::code_of([&] { device.publish(); }), Code::kUsage);
-  EXPECT_TRUE(end_capture(job.ref().handle));
-  device.wait(event);
-  EXPECT_EQ(staged[63], std::byte{7});
+  SmallGather small;
+  const DeviceEvent event = small.gather();
+  begin_capture(small.job.ref().handle);
+  EXPECT_EQ(contracts::code_of([&] { small.device.wait(event); }), Code::kUsage);
+  EXPECT_EQ(contracts::code_of([&] { small.device.publish(); }), Code::kUsage);
+  EXPECT_TRUE(end_capture(small.job.ref().handle));
+  small.device.wait(event);
+  EXPECT_EQ(small.staged[63], std::byte{7});
 }
 
 /// Collects copies of each kind, whose wait a capture refuses, and then lets the
@@ -177,17 +184,13 @@ TEST_F(WhileTheJobCaptures, copies_are_refused_although_others_were_collected) {
 
 TEST_F(WhileTheJobCaptures, copies_are_refused_after_others_were_waited_for) {
   for (const bool publishes : {false, true}) {
-    const CudaStream job(0);
-    CudaDevice device("node7", job.ref());
-    const testing_gpu::OnDevice state(device, Bytes(64, std::byte{7}));
-    const StagingMemory staged = device.staging(64);
-    const GatherCopy copy{{state.data(), {1}}, {staged.get(), {1}}, {64}, 1};
-    const DeviceEvent event = device.gather({&copy, 1});
-    publishes ? device.publish() : device.wait(event);
-    begin_capture(job.ref().handle);
-    EXPECT_EQ(contracts::code_of([&] { device.gather({&copy, 1}); }), Code::kUsage) << publishes;
-    EXPECT_TRUE(end_capture(job.ref().handle));
-    device.wait(event);
+    SmallGather small;
+    const DeviceEvent event = small.gather();
+    publishes ? small.device.publish() : small.device.wait(event);
+    begin_capture(small.job.ref().handle);
+    EXPECT_EQ(contracts::code_of([&] { small.gather(); }), Code::kUsage) << publishes;
+    EXPECT_TRUE(end_capture(small.job.ref().handle));
+    small.device.wait(event);
   }
 }
 
