@@ -24,6 +24,11 @@ class ByteProgress {
     done_ = std::min(done_ + bytes, total_);
     progress_.advance(what, done_, total_);
   }
+  /// Counts bytes that will not be done, and reports nothing.
+  void pass_over(std::uint64_t bytes) {
+    const std::lock_guard lock(going_);
+    done_ = std::min(done_ + bytes, total_);
+  }
 
  private:
   Progress& progress_;

@@ -14,7 +14,7 @@
 
 namespace reprise {
 
-/// What some metadata files say, by their names and bytes; one object serves all scenarios of a
+/// Keeps what metadata files say, by their names and bytes; one object serves all scenarios of a
 /// process. Thread-safe. It only saves work: what it returns depends on the files alone.
 class ParsedMetadata {
  public:

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/checkpoint/batches.hpp"
+#include "core/checkpoint/byte_progress.hpp"
 #include "core/checkpoint/record_checksum.hpp"
 #include "core/diff/layout_bound.hpp"
 #include "core/diff/rank_pairs.hpp"
@@ -116,14 +117,13 @@ void excuse_other_buckets(DiffSides& sides, TensorDiff& result) {
 /// Compares the shares of all tensors on all threads.
 class SharesDiffer {
  public:
-  SharesDiffer(DiffSides& sides, Device& device, const DiffOptions& options, Progress& progress,
-               std::uint64_t total)
+  SharesDiffer(DiffSides& sides, Device& device, const DiffOptions& options, ByteProgress& progress)
       : sides_(sides),
         device_(device),
         options_(options),
         tasks_(options.tasks != nullptr ? *options.tasks : at_once_),
         shared_(sides, device),
-        progress_(progress, total),
+        progress_(progress),
         differs_(static_cast<std::size_t>(tasks_.threads())) {}
 
   /// Compares pairs, and puts what is found into `results`, which is in the order of their numbers.
@@ -236,7 +236,7 @@ class SharesDiffer {
   TasksAtOnce at_once_;
   Tasks& tasks_;
   SharedSides shared_;
-  SharedProgress progress_;
+  ByteProgress& progress_;
   std::vector<std::unique_ptr<TensorDiffer>> differs_;
 };
 
@@ -278,7 +278,7 @@ void diff_tensors(DiffSides& sides, Device& device, const DiffOptions& options, 
       std::erase_if(pairs, [&](const Pair& pair) { return !wanted(options, pair.key()); });
   std::vector<std::size_t> to_read;
   std::deque<ComparedPair> compared;
-  std::uint64_t total = 0;
+  ByteProgress bytes(progress);
   for (const Pair& pair : pairs) {
     TensorDiff result{.key = pair.key(), .verdict = judge_pair(pair, sides.seams, options)};
     result.left = side_of(pair.left);
@@ -293,14 +293,13 @@ void diff_tensors(DiffSides& sides, Device& device, const DiffOptions& options, 
       }
       to_read.push_back(report.tensors.size());
       compared.emplace_back(pair, compared.size());
-      total += bytes_of(*pair.left);
+      bytes.expect(bytes_of(*pair.left));
     }
     report.tensors.push_back(std::move(result));
   }
   std::vector<TensorDiff*> results;
   for (const std::size_t i : to_read) results.push_back(&report.tensors[i]);
-  const auto unread =
-      SharesDiffer(sides, device, options, progress, total).compare(compared, results);
+  const auto unread = SharesDiffer(sides, device, options, bytes).compare(compared, results);
   for (std::size_t i = 0; i < to_read.size(); ++i) {
     TensorDiff& result = report.tensors[to_read[i]];
     judge_compared(sides, unread[i], result);

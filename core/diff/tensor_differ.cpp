@@ -44,7 +44,7 @@ std::size_t ComparedPair::width() const {
 }
 
 TensorDiffer::TensorDiffer(const DiffSides& sides, Device& device, const DiffOptions& options,
-                           SharedSides& shared, SharedProgress& progress)
+                           SharedSides& shared, ByteProgress& progress)
     : left_side_(sides.left),
       right_side_(sides.right),
       seams_(sides.seams),

@@ -6,12 +6,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "core/base/bytes.hpp"
+#include "core/checkpoint/byte_progress.hpp"
 #include "core/checkpoint/checkpoint.hpp"
 #include "core/checkpoint/piece_reader.hpp"
 #include "core/checkpoint/tensor_reader.hpp"
@@ -23,31 +23,8 @@
 #include "core/geometry/element_change.hpp"
 #include "reprise/device.hpp"
 #include "reprise/error.hpp"
-#include "reprise/ports.hpp"
 
 namespace reprise {
-
-/// Reports what all threads have compared so far.
-class SharedProgress {
- public:
-  SharedProgress(Progress& progress, std::uint64_t total) : progress_(progress), total_(total) {}
-
-  void go(const std::string& key, std::uint64_t bytes) {
-    const std::lock_guard lock(advancing_);
-    done_ += bytes;
-    progress_.advance(key, done_, total_);
-  }
-  void pass_over(std::uint64_t bytes) {
-    const std::lock_guard lock(advancing_);
-    done_ += bytes;
-  }
-
- private:
-  Progress& progress_;
-  std::uint64_t total_;
-  std::mutex advancing_;
-  std::uint64_t done_ = 0;
-};
 
 /// Puts together the checksums of pairs of tensors that several threads read. One tensor may be in
 /// several pairs.
@@ -74,7 +51,7 @@ struct ComparedPair {
   std::size_t width() const;
 };
 
-/// What was found in a tensor, or in a part of it.
+/// Says what was found in a tensor, or in a part of it.
 struct PartDiff {
   struct First {
     Dims index;
@@ -84,8 +61,9 @@ struct PartDiff {
   /// Why it can't be read.
   struct Errors {
     std::optional<Error> unread;
-    /// Of ending a tensor that was read in parts, on the left and on the right: of its items
-    /// without elements, for example. The thread that is the last to read parts meets them.
+    /// These come from the end of a tensor that was read in parts, on the left and on the right:
+    /// from its items without elements, for example. The thread that reads the last part meets
+    /// them.
     std::array<std::optional<Error>, 2> of_end = {};
 
     bool any() const { return unread || of_end[0] || of_end[1]; }
@@ -101,7 +79,7 @@ class TensorDiffer {
  public:
   /// The arguments must outlive this object.
   TensorDiffer(const DiffSides& sides, Device& device, const DiffOptions& options,
-               SharedSides& shared, SharedProgress& progress);
+               SharedSides& shared, ByteProgress& progress);
 
   /// Compares two tensors, or a part of them, which is a box. What can't be read is among the
   /// errors that are returned. Throws an Error that does not concern the tensor alone.
@@ -143,7 +121,7 @@ class TensorDiffer {
   Bytes buffer_left_;
   Bytes buffer_right_;
   SharedSides& shared_;
-  SharedProgress& progress_;
+  ByteProgress& progress_;
   std::uint64_t left_to_do_ = 0;  ///< bytes of this part that were not compared yet
   bool at_once_ = false;          ///< true if this part is measured although nothing may differ
   std::uint64_t unchanged_first_ = 0;  ///< blocks before the first that differs, not yet measured

@@ -221,6 +221,32 @@ TEST(RegionReader, reads_what_is_needed_and_puts_it_in_its_place) {
   }
 }
 
+/// A tensor whose only item is contiguous and all of the file "f".
+struct OneItem {
+  OneItem(DType dtype, const Dims& shape)
+      : tensor{.key = "w", .dtype = dtype, .shape = shape},
+        item{.dtype = dtype, .size = shape, .strides = contiguous_strides(shape)} {
+    tensor.chunks = {{.box = Box::whole(shape), .file = 0, .range = {}}};
+    store.files["f"] = std::make_shared<test::MemoryStore::File>();
+  }
+  Bytes& content() { return store.files["f"]->content; }
+  /// Returns the checkpoint, as it is read through a store over `store`.
+  static Checkpoint read_through(Store& over) {
+    Metadata metadata;
+    metadata.catalog.files = {"f"};
+    return {over, {}, metadata};
+  }
+  /// Reads a region of the tensor.
+  std::uint64_t read(Checkpoint& checkpoint, const RegionTarget& target, Bytes& staging,
+                     Device& device) const {
+    return read_regions(checkpoint, tensor, tensor.chunks[0], item, {&target, 1}, staging, device);
+  }
+
+  StoredTensor tensor;
+  TensorItem item;
+  test::MemoryStore store;
+};
+
 /// Rows of 40 KiB are read directly into the target if that is host memory; rows of 4 KiB are read
 /// in blocks. The test reads some rows, all rows, or a part of each row.
 TEST(RegionReader, rows_of_any_length_are_read_with_at_most_5_percent_extra) {
@@ -228,18 +254,9 @@ TEST(RegionReader, rows_of_any_length_are_read_with_at_most_5_percent_extra) {
   FarDevice far;
   for (Device* device : {static_cast<Device*>(&near), static_cast<Device*>(&far)}) {
     for (const std::int64_t columns : {10240, 1024}) {
-      const Dims shape{9, columns};
-      StoredTensor tensor{.key = "w", .dtype = DType::kInt32, .shape = shape};
-      tensor.chunks = {{.box = Box::whole(shape), .file = 0, .range = {}}};
-      const TensorItem item{
-          .dtype = DType::kInt32, .size = shape, .strides = contiguous_strides(shape)};
-      test::MemoryStore store;
-      store.files["f"] = std::make_shared<test::MemoryStore::File>();
-      Bytes& content = store.files["f"]->content;
-      for (std::int32_t i = 0; i < 9 * columns; ++i) append_le(content, i);
-      Metadata metadata;
-      metadata.catalog.files = {"f"};
-      Checkpoint checkpoint(store, {}, metadata);
+      OneItem stored(DType::kInt32, {9, columns});
+      for (std::int32_t i = 0; i < 9 * columns; ++i) append_le(stored.content(), i);
+      Checkpoint checkpoint = OneItem::read_through(stored.store);
       Bytes staging(std::size_t{64} << 10U);
       for (const std::int64_t skipped : {0L, columns / 100, columns / 30, columns / 2}) {
         for (const std::int64_t gap : {0, 3}) {  // unused elements between the target's rows
@@ -247,8 +264,7 @@ TEST(RegionReader, rows_of_any_length_are_read_with_at_most_5_percent_extra) {
           const Dims strides{columns - skipped + gap, 1};
           std::vector<std::int32_t> out(static_cast<std::size_t>(6 * strides[0]), -1);
           const RegionTarget target{0, region, {reinterpret_cast<std::byte*>(out.data()), strides}};
-          const std::uint64_t read = read_regions(checkpoint, tensor, tensor.chunks[0], item,
-                                                  {&target, 1}, staging, *device);
+          const std::uint64_t read = stored.read(checkpoint, target, staging, *device);
           const auto needed = static_cast<std::uint64_t>(4 * region.elements());
           EXPECT_GE(read, needed);
           if (device == &near && columns - skipped >= 9000) {
@@ -310,25 +326,17 @@ TEST(RegionReader, gaps_are_read_if_they_are_cheaper_than_a_call) {
     for (Device* device : {static_cast<Device*>(&near), static_cast<Device*>(&far)}) {
       SCOPED_TRACE(std::to_string(row.run) + " and " + std::to_string(row.gap));
       const Dims shape{2048, row.run + row.gap};
-      StoredTensor tensor{.key = "w", .dtype = DType::kUInt8, .shape = shape};
-      tensor.chunks = {{.box = Box::whole(shape), .file = 0, .range = {}}};
-      const TensorItem item{
-          .dtype = DType::kUInt8, .size = shape, .strides = contiguous_strides(shape)};
-      test::MemoryStore memory;
-      memory.files["f"] = std::make_shared<test::MemoryStore::File>();
-      Bytes& content = memory.files["f"]->content;
+      OneItem stored(DType::kUInt8, shape);
+      Bytes& content = stored.content();
       content.resize(static_cast<std::size_t>(volume(shape)));
       for (std::size_t i = 0; i < content.size(); ++i) content[i] = static_cast<std::byte>(i >> 5U);
-      CallsStore store(memory);
-      Metadata metadata;
-      metadata.catalog.files = {"f"};
-      Checkpoint checkpoint(store, {}, metadata);
+      CallsStore store(stored.store);
+      Checkpoint checkpoint = OneItem::read_through(store);
       Bytes staging(std::size_t{4} << 20U);
       const Box region{{0, row.gap / 2}, {shape[0], row.run}};
       Bytes out(static_cast<std::size_t>(region.elements()));
       const RegionTarget target{0, region, {out.data(), contiguous_strides(region.extent)}};
-      const std::uint64_t read =
-          read_regions(checkpoint, tensor, tensor.chunks[0], item, {&target, 1}, staging, *device);
+      const std::uint64_t read = stored.read(checkpoint, target, staging, *device);
       EXPECT_LE(read, row.times_needed * out.size());
       EXPECT_EQ(store.calls, row.calls);
       for (std::size_t i = 0; i < out.size(); ++i) {

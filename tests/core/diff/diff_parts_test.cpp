@@ -36,64 +36,59 @@ using ::testing::HasSubstr;
 
 constexpr std::size_t kPart = std::size_t{16} << 20U;
 
-/// Can't read a byte of the payload.
-class FailingAt final : public PassingStore {
+/// Calls before() before each read of the payload.
+class PayloadReads : public PassingStore {
  public:
-  FailingAt(Store& inner, std::uint64_t at) : PassingStore(inner), at_(at) {}
+  using PassingStore::PassingStore;
 
-  std::unique_ptr<ReadFile> open(const std::string& path) override {
+  std::unique_ptr<ReadFile> open(const std::string& path) final {
     auto file = inner().open(path);
     if (!path.ends_with(".distcp")) return file;
-    return std::make_unique<File>(std::move(file), at_);
+    return std::make_unique<File>(std::move(file), *this);
   }
 
  private:
   class File final : public ReadFile {
    public:
-    File(std::unique_ptr<ReadFile> inner, std::uint64_t at) : inner_(std::move(inner)), at_(at) {}
+    File(std::unique_ptr<ReadFile> inner, PayloadReads& store)
+        : inner_(std::move(inner)), store_(store) {}
     std::uint64_t size() const override { return inner_->size(); }
     void read_at(std::uint64_t offset, MutableByteSpan out) override {
-      if (at_ >= offset && at_ - offset < out.size()) throw Error(Code::kTornFile, "a bad block");
+      store_.before(offset, out.size());
       inner_->read_at(offset, out);
     }
 
    private:
     std::unique_ptr<ReadFile> inner_;
-    std::uint64_t at_;
+    PayloadReads& store_;
   };
+
+  virtual void before(std::uint64_t offset, std::size_t bytes) = 0;
+};
+
+/// Can't read a byte of the payload.
+class FailingAt final : public PayloadReads {
+ public:
+  FailingAt(Store& inner, std::uint64_t at) : PayloadReads(inner), at_(at) {}
+
+ private:
+  void before(std::uint64_t offset, std::size_t bytes) override {
+    if (at_ >= offset && at_ - offset < bytes) throw Error(Code::kTornFile, "a bad block");
+  }
 
   std::uint64_t at_;
 };
 
 /// Lets a thread read beyond an offset of the payload once another one does.
-class MetBeyond final : public PassingStore {
+class MetBeyond final : public PayloadReads {
  public:
-  MetBeyond(Store& inner, std::uint64_t offset) : PassingStore(inner), offset_(offset) {}
+  MetBeyond(Store& inner, std::uint64_t offset) : PayloadReads(inner), offset_(offset) {}
 
-  std::unique_ptr<ReadFile> open(const std::string& path) override {
-    auto file = inner().open(path);
-    if (!path.ends_with(".distcp")) return file;
-    return std::make_unique<File>(std::move(file), *this);
-  }
   std::size_t threads() const { return threads_.size(); }
 
  private:
-  class File final : public ReadFile {
-   public:
-    File(std::unique_ptr<ReadFile> inner, MetBeyond& store)
-        : inner_(std::move(inner)), store_(store) {}
-    std::uint64_t size() const override { return inner_->size(); }
-    void read_at(std::uint64_t offset, MutableByteSpan out) override {
-      if (offset > store_.offset_) store_.meet();
-      inner_->read_at(offset, out);
-    }
-
-   private:
-    std::unique_ptr<ReadFile> inner_;
-    MetBeyond& store_;
-  };
-
-  void meet() {
+  void before(std::uint64_t offset, std::size_t /*bytes*/) override {
+    if (offset <= offset_) return;
     std::unique_lock lock(meeting_);
     if (threads_.insert(std::this_thread::get_id()).second) met_.notify_all();
     if (alone_) return;
