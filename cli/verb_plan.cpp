@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "cli/arguments/checkpoint_argument.hpp"
+#include "cli/arguments/layout_argument.hpp"
 #include "cli/arguments/size_argument.hpp"
 #include "cli/frame/verb.hpp"
 #include "cli/output/json_text.hpp"
@@ -22,7 +23,6 @@
 namespace reprise::cli {
 namespace {
 
-constexpr std::int64_t kRanksMax = 1 << 17;
 /// Upper limit on the number of tensor shares, summed over all ranks. Planning 100 million shares
 /// needs a few GB of memory and less than a minute.
 constexpr std::uint64_t kSharesMax = 100'000'000;
@@ -148,12 +148,7 @@ class PlanVerb final : public Verb {
 
   std::vector<LocalPlan> offers_under(const sim::ModelSpec& model, const std::string& text,
                                       const std::string& what) {
-    const sim::Layout layout = sim::parse_layout(text);
-    if (layout.world_size() > kRanksMax) {
-      throw Error(Code::kUsage, "plans are made for up to " + with_commas(kRanksMax) + " ranks; " +
-                                    text + " has " +
-                                    with_commas(static_cast<std::uint64_t>(layout.world_size())));
-    }
+    const sim::Layout layout = planned_layout(text);
     const std::uint64_t shares = shares_of(model, layout);
     if (shares > kSharesMax) {
       throw Error(Code::kLimit, what + ": " + with_commas(model.parameters.size()) +
@@ -168,8 +163,8 @@ class PlanVerb final : public Verb {
   }
 
   void plan_checkpoint() {
-    if (ranks_ > kRanksMax) {
-      throw Error(Code::kUsage, "--ckpt needs --ranks of 1 to " + std::to_string(kRanksMax));
+    if (ranks_ > kPlannedRanksMax) {
+      throw Error(Code::kUsage, "--ckpt needs --ranks of 1 to " + std::to_string(kPlannedRanksMax));
     }
     stored_ = stored_path(checkpoint_);
     stored_checkpoint_.emplace(Checkpoint::open(*stored_.store, stored_.path));

@@ -13,7 +13,6 @@
 namespace reprise::cli {
 namespace {
 
-constexpr std::int32_t kRanksMax = 1 << 17;
 /// Upper limit on the number of tensors times the number of places; 100 million take a minute.
 constexpr std::uint64_t kWishesMax = 100'000'000;
 
@@ -22,7 +21,7 @@ std::optional<std::int32_t> size_in(const Value& common, std::string_view argume
   const Value* args = common.find("args");
   const Value* size = args != nullptr ? args->find(argument) : nullptr;
   const auto* number = size != nullptr ? size->as<std::int64_t>() : nullptr;
-  if (number == nullptr || *number < 1 || *number > kRanksMax) return std::nullopt;
+  if (number == nullptr || *number < 1 || *number > kPlannedRanksMax) return std::nullopt;
   return static_cast<std::int32_t>(*number);
 }
 
@@ -78,15 +77,20 @@ std::vector<std::string> LayoutOfCheckpoint::notes() const {
   return notes;
 }
 
-LayoutOfCheckpoint layout_of_checkpoint(const std::string& text, Checkpoint& checkpoint) {
-  LayoutOfCheckpoint found;
-  found.layout = sim::parse_layout(text);
-  const sim::Layout& layout = found.layout;
-  if (layout.world_size() > kRanksMax) {
-    throw Error(Code::kUsage, "plans are made for up to " + with_commas(kRanksMax) + " ranks; " +
-                                  text + " has " +
+sim::Layout planned_layout(const std::string& text) {
+  sim::Layout layout = sim::parse_layout(text);
+  if (layout.world_size() > kPlannedRanksMax) {
+    throw Error(Code::kUsage, "plans are made for up to " + with_commas(kPlannedRanksMax) +
+                                  " ranks; " + text + " has " +
                                   with_commas(static_cast<std::uint64_t>(layout.world_size())));
   }
+  return layout;
+}
+
+LayoutOfCheckpoint layout_of_checkpoint(const std::string& text, Checkpoint& checkpoint) {
+  LayoutOfCheckpoint found;
+  found.layout = planned_layout(text);
+  const sim::Layout& layout = found.layout;
   const Catalog& catalog = checkpoint.catalog();
   const auto common = checkpoint.common();
   const Value* state = common && common->item.value ? &*common->item.value : nullptr;

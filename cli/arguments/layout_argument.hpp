@@ -35,9 +35,14 @@ struct LayoutOfCheckpoint {
   bool has_unfit() const { return !boxes->unfit().empty(); }
 };
 
-/// Throws USAGE for text that is no layout, for more than 131,072 ranks, and for a checkpoint of
-/// several modules, each of which has a layout of its own; LIMIT if there are too many tensors and
-/// ranks; and LAYOUT_MISMATCH as LayoutBoxes does.
+/// Plans are made for up to this many ranks.
+inline constexpr std::int32_t kPlannedRanksMax = 1 << 17;
+/// Returns the layout of a plan. Throws USAGE for text that is no layout, and for more ranks.
+sim::Layout planned_layout(const std::string& text);
+
+/// Throws USAGE as planned_layout() does, and for a checkpoint of several modules, each of which
+/// has a layout of its own; LIMIT if there are too many tensors and ranks; and LAYOUT_MISMATCH as
+/// LayoutBoxes does.
 LayoutOfCheckpoint layout_of_checkpoint(const std::string& text, Checkpoint& checkpoint);
 
 /// Returns the layout of the job that saved, by Megatron's arguments in the common state; one rank
