@@ -23,8 +23,8 @@ struct JobMemory {
   std::map<std::string, PlanSlot> plans = {};  ///< by SaveOptions::structure
   /// Locks that saves in flight hold, by directory of iterations: further saves share them.
   std::map<std::string, std::weak_ptr<StoreLock>> locks = {};
-  /// Where ranks that share a process, such as those of a simulated job, parse metadata once for
-  /// all; null if each load parses it. Must outlive the job.
+  /// Ranks that share a process, such as those of a simulated job, parse metadata here, once for
+  /// all. It is null if each load parses it, and must outlive the job.
   ParsedMetadata* parsed = nullptr;
 };
 

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "core/base/random.hpp"
+#include "core/base/sha256.hpp"
 #include "core/format/zip/crc32.hpp"
 
 namespace reprise::bench {
@@ -188,6 +189,14 @@ std::uint32_t crc32_of_parts(ByteSpan bytes, int threads) {
   std::atomic<std::uint32_t> all = 0;
   in_parts(bytes.size(), threads, [&](std::size_t begin, std::size_t end) {
     all ^= crc32_of(bytes.subspan(begin, end - begin));
+  });
+  return all;
+}
+
+std::uint32_t sha256_of_parts(ByteSpan bytes, int threads) {
+  std::atomic<std::uint32_t> all = 0;
+  in_parts(bytes.size(), threads, [&](std::size_t begin, std::size_t end) {
+    all ^= load_le<std::uint32_t>(sha256_of(bytes.subspan(begin, end - begin)));
   });
   return all;
 }

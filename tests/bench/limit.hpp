@@ -67,6 +67,8 @@ std::uint64_t sum_of_two(ByteSpan a, ByteSpan b, int threads);
 /// Computes the CRC-32 of each thread's part. Returns a number that depends on all of them, so that
 /// the optimizer can't remove the work.
 std::uint32_t crc32_of_parts(ByteSpan bytes, int threads);
+/// The same with SHA-256.
+std::uint32_t sha256_of_parts(ByteSpan bytes, int threads);
 
 /// Ends the program with a message. A failed benchmark must not report a rate.
 [[noreturn]] void give_up(const std::string& what);

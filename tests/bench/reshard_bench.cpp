@@ -183,7 +183,7 @@ BENCHMARK_CAPTURE(reshard, grid_2x4_to_4x2, ReshardRow{{2, 4}, {4, 2}, kMatrix})
     ->Apply(bench::in_turns);
 BENCHMARK_CAPTURE(reshard, grid_3x3_to_2x5_uneven, ReshardRow{{3, 3}, {2, 5}, kUneven})
     ->Apply(bench::in_turns);
-// Of each row a rank needs 128 bytes, so it reads the 384 between them too.
+// A rank needs 128 bytes of each row, so it reads the 384 between them too.
 BENCHMARK_CAPTURE(reshard, short_rows_to_columns, ReshardRow{{4, 1}, {1, 4}, kTall, 4})
     ->Apply(bench::in_turns);
 BENCHMARK_CAPTURE(reshard, short_columns_to_rows, ReshardRow{{1, 4}, {4, 1}, kTall})

@@ -11,7 +11,6 @@
 
 #include "cli/frame/verb.hpp"
 #include "cli/program.hpp"
-#include "core/base/sha256.hpp"
 #include "tests/bench/beside.hpp"
 #include "tests/bench/equal_tensors.hpp"
 #include "tests/bench/limit.hpp"
@@ -102,13 +101,7 @@ void digest_of_files(benchmark::State& state, DType dtype, double aim) {
 void sha256(benchmark::State& state) {
   const Saved saved(kLarge);
   const auto hash_all = [&] {
-    std::vector<std::jthread> threads;
-    for (std::size_t t = 0; t < kThreads; ++t) {
-      threads.emplace_back([&saved, t] {
-        const std::size_t share = saved.bytes() / kThreads;
-        benchmark::DoNotOptimize(sha256_of(saved.state.bytes().subspan(t * share, share)));
-      });
-    }
+    benchmark::DoNotOptimize(bench::sha256_of_parts(saved.state.bytes(), kThreads));
   };
   bench::measure(state, row_of(saved, "SHA-256 of the same bytes in memory", 0.85),
                  {{},

@@ -60,8 +60,8 @@ class Emitter {
   std::optional<std::uint32_t> index_of(std::string_view text) const;
 
  private:
-  /// What was written of lasting texts, found by their addresses: the few names that each object of
-  /// a large pickle repeats.
+  /// Remembers a lasting text that was written, such as one of the few names that each object of a
+  /// large pickle repeats. It is found by its address.
   struct Lasting {
     std::string_view module;  ///< empty for a text
     std::string_view name;
