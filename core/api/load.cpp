@@ -26,10 +26,10 @@ void agree_on(const JobState& job, const LoadOptions& options,
     std::string common = common_wanted();
     static_cast<void>(StepNames(options.step_names));  // throws if it names no step
     job.own.device->use_stream(options.stream);
-    if (options.staging_bytes < kLeastStaging) {
+    if (options.staging_bytes.value_or(kLeastStaging) < kLeastStaging) {
       throw Error(Code::kUsage, "staging_bytes: a load needs at least " +
                                     std::to_string(kLeastStaging) + " bytes, not " +
-                                    std::to_string(options.staging_bytes));
+                                    std::to_string(*options.staging_bytes));
     }
     return {{"directory", options.directory},
             {"strictness", std::string(name_of(options.strictness))},

@@ -31,6 +31,11 @@ namespace {
 constexpr std::string_view kSwitchedOff =
     "checksums were not verified: the writer had them switched off, and those of elements are 0";
 
+/// Sizes of the read buffer without an option. Copies to a device overlap with reads of the next
+/// part, so a device gets parts that hide what a copy and a read cost by themselves.
+constexpr std::uint64_t kHostBuffer = std::uint64_t{16} << 20U;
+constexpr std::uint64_t kDeviceBuffer = std::uint64_t{64} << 20U;
+
 /// Checks that the chunks of each requested tensor tile the tensor; otherwise part of it would
 /// silently stay unfilled. Returns the number of requested tensors that are stored.
 std::uint64_t prove_stored_cover(const StateDict& wanted, const Catalog& catalog) {
@@ -196,6 +201,10 @@ class Loading {
 
   /// The device of the leaves that are being filled.
   Device& device() { return mixed_ ? *mixed_ : ports_.device; }
+  std::uint64_t buffer_bytes() const {
+    return options_.staging_bytes.value_or(ports_.device.host_memory() ? kHostBuffer
+                                                                       : kDeviceBuffer);
+  }
 
   bool verifies() const {
     return options_.checksums == LoadChecksums::kVerified || options_.fallback != Fallback::kNone;
@@ -282,7 +291,7 @@ class Loading {
     report.elements = own.elements;
     report.bytes_needed = own.bytes_needed;
     const StagingNeed need =
-        staging_need(own, checkpoint.catalog(), device(), ports_.tasks, options_.staging_bytes);
+        staging_need(own, checkpoint.catalog(), device(), ports_.tasks, buffer_bytes());
     share.staging = {.bytes = seams_.staging(need),
                      .room = one_read(need),
                      .joined = need.joined,
@@ -430,7 +439,7 @@ class Loading {
     // do that stay there.
     const AtHand may_be = verifies() || mixed_ ? AtHand::kOnHost : AtHand::kOnDevice;
     auto exchange = std::make_unique<RecordExchange>(ports_, group_, checkpoint, wanted,
-                                                     seams_.share, options_.staging_bytes, may_be);
+                                                     seams_.share, buffer_bytes(), may_be);
     report.bound_staging += exchange->bound();
     report.bound_empty += exchange->bound();
     return exchange;

@@ -11,7 +11,6 @@ namespace reprise {
 namespace {
 
 constexpr std::size_t kRecordBytes = 20;
-constexpr std::byte kYes{1};
 
 /// Number of bytes at each end of a record that are fetched from the device with those of all other
 /// records: more than a tensor's item usually has around its elements.
@@ -42,6 +41,14 @@ GatherCopy bytes_copy(const std::byte* device, std::byte* host, std::uint64_t by
       .device = {device, {1}}, .host = {host, {1}}, .extents = {static_cast<std::int64_t>(bytes)}};
 }
 
+/// Keeps memory from which a device may still copy, so that it is never used for anything else.
+void keep_for_ever(StagingMemory memory) {
+  static std::mutex mutex;
+  static auto* const kept = new std::vector<StagingMemory>;  // never freed
+  const std::scoped_lock lock(mutex);
+  kept->push_back(std::move(memory));
+}
+
 Bytes encode(const std::vector<StoredRecord>& records) {
   Bytes wire;
   wire.reserve(records.size() * kRecordBytes);
@@ -68,9 +75,11 @@ std::vector<StoredRecord> decode(ByteSpan bytes, std::size_t files) {
 /// The records that each rank needs. Ranks that need the same records form one class, and one rank
 /// of each class has sent the list of these records.
 struct WantedRecords {
+  std::uint64_t room = UINT64_MAX;    ///< the smallest of any rank
+  bool on_device = true;              ///< true if shares can go to the devices of all ranks
   std::vector<AlikeReaders> classes;  ///< the classes; their records are not set yet
   std::vector<std::size_t> first;     ///< for each class, the rank that sent the list
-  std::vector<Bytes> wires;           ///< every rank's message
+  std::vector<Bytes> wires;           ///< every rank's list, or nothing
 };
 
 std::vector<AlikeReaders> classes_of(const WantedRecords& lists, std::size_t files) {
@@ -84,21 +93,30 @@ std::vector<AlikeReaders> classes_of(const WantedRecords& lists, std::size_t fil
 /// Collective. One rank of each class sends the list of records that the class needs, so that the
 /// amount of data does not grow with the number of replicas.
 WantedRecords exchange_wanted(Communicator& group,
-                              const std::function<std::vector<StoredRecord>()>& wanted) {
+                              const std::function<std::vector<StoredRecord>()>& wanted,
+                              std::uint64_t room, bool on_device) {
   Bytes wire;
-  const auto names = agree_on(group, [&] {
+  const auto offers = agree_on(group, [&] {
     std::vector<StoredRecord> records = wanted();
     std::sort(records.begin(), records.end());
     records.erase(std::unique(records.begin(), records.end()), records.end());
     wire = encode(records);
-    const Sha256Digest name = sha256_of(wire);
-    return Bytes(name.begin(), name.end());
+    Bytes offer;
+    append_le(offer, room);
+    append_le(offer, static_cast<std::uint8_t>(on_device ? 1 : 0));
+    append(offer, sha256_of(wire));
+    return offer;
   });
   WantedRecords lists;
   lists.wires = agree_on(group, [&] {
     std::map<Bytes, std::size_t> known;
-    for (std::size_t r = 0; r < names.size(); ++r) {
-      const auto [found, is_new] = known.emplace(names[r], lists.classes.size());
+    for (std::size_t r = 0; r < offers.size(); ++r) {
+      PeerWire offer(offers[r], "what a rank wants to read");
+      lists.room = std::min(lists.room, offer.number<std::uint64_t>());
+      lists.on_device = (offer.number<std::uint8_t>() != 0) && lists.on_device;
+      const ByteSpan digest = offer.bytes(sizeof(Sha256Digest));
+      const auto [found, is_new] =
+          known.emplace(Bytes(digest.begin(), digest.end()), lists.classes.size());
       if (is_new) {
         lists.classes.emplace_back();
         lists.first.push_back(r);
@@ -119,11 +137,15 @@ RecordExchange::RecordExchange(const Ports& ports, Communicator& group, Checkpoi
                                ShareReads share, std::uint64_t room, AtHand may_be)
     : tasks_(ports.tasks), device_(ports.device), checkpoint_(checkpoint) {
   std::map<std::size_t, Group> own;
-  const WantedRecords lists = exchange_wanted(group, wanted);
+  const bool can = may_be == AtHand::kOnDevice && ports.data != nullptr && !device_.host_memory();
+  const WantedRecords lists = exchange_wanted(group, wanted, room, can);
+  on_device_ = lists.on_device;
   // If planning fails on one rank, the whole group throws. Otherwise, ranks would later wait in a
   // smaller group for a member that has failed.
-  const auto ready = agree_on(group, [&] {
-    plan_ = share(classes_of(lists, checkpoint_.catalog().files.size()), room);
+  agree_on(group, [&] {
+    const std::uint64_t most = on_device_ ? Communicator::kOnDeviceMax : UINT64_MAX;
+    plan_ =
+        share(classes_of(lists, checkpoint_.catalog().files.size()), std::min(lists.room, most));
     for (std::size_t g = 0; g < plan_.groups.size(); ++g) {
       const auto& ranks = plan_.groups[g];
       if (!std::binary_search(ranks.begin(), ranks.end(), group.rank())) continue;
@@ -131,10 +153,8 @@ RecordExchange::RecordExchange(const Ports& ports, Communicator& group, Checkpoi
       for (const auto rank : ranks) members.push_back(group.group().member(rank));
       own.emplace(g, Group(std::move(members)));
     }
-    const bool can = may_be == AtHand::kOnDevice && ports.data != nullptr && !device_.host_memory();
-    return can ? Bytes{kYes} : Bytes{};
+    return Bytes{};
   });
-  on_device_ = std::ranges::all_of(ready, [](const Bytes& can) { return can == Bytes{kYes}; });
   for (const auto& [number, members] : own) circles_[number] = circle_of(ports, members);
 }
 
@@ -188,17 +208,18 @@ void RecordExchange::run(const std::function<void(std::span<const StoredRecord>,
   }
   std::unique_ptr<Share> next;
   for (std::size_t i = 0; i < rounds.size(); ++i) {
-    Contribution mine{.bytes = {}, .error = failed_};
-    if (!failed_) mine = share_of(rounds[i], std::move(next));
-    next.reset();
-    if (!mine.error && i + 1 < rounds.size()) {
-      mine.error = contribution_of([&] {
-                     next = start_share(rounds[i + 1]);
-                     return Bytes{};
-                   }).error;
+    std::unique_ptr<Share> mine;
+    std::optional<Error> failed = failed_;
+    if (!failed) {
+      failed = contribution_of([&] {
+                 mine = whole_share(rounds[i], std::move(next));
+                 if (i + 1 < rounds.size()) next = start_share(rounds[i + 1]);
+                 return Bytes{};
+               }).error;
     }
-    ahead_ = next ? next->bytes.capacity() : 0;
-    if (!take(rounds[i], std::move(mine))) break;
+    if (failed) next.reset();
+    ahead_ = next ? next->bytes.size() : 0;
+    if (!take(rounds[i], std::move(mine), failed)) break;
     if (failed_) continue;
     const Contribution used = contribution_of([&] {
       lay_out(*rounds[i].round);
@@ -221,36 +242,36 @@ void RecordExchange::forget_round() {
 
 /// Receives the shares of a whole round. If a rank has failed, it says so, and no shares are sent.
 /// Returns false if a rank is lost.
-bool RecordExchange::take(const OwnRound& own, Contribution mine) {
+bool RecordExchange::take(const OwnRound& own, std::unique_ptr<Share> mine,
+                          const std::optional<Error>& failed) {
   const Circle& ranks = *own.ranks;
   forget_round();
-  Contribution lists{.bytes = {}, .error = mine.error};
   const Contribution called = contribution_of([&] {
-    for (const auto& gathered : gather_contributions(*ranks.control, std::move(lists)))
+    for (const auto& gathered :
+         gather_contributions(*ranks.control, {.bytes = {}, .error = failed}))
       note(gathered.error);
     return Bytes{};
   });
-  note(mine.error);
+  note(failed);
   note(called.error);
   if (called.error || failed_) return !called.error;
   const Contribution gathered = contribution_of([&] {
-    gather_shares(own, mine.bytes);
+    gather_shares(own, mine->bytes);
     return Bytes{};
   });
   note(gathered.error);
-  return !gathered.error || ranks.data != ranks.control;
+  if (!gathered.error || ranks.data == ranks.control) return !gathered.error;
+  keep_for_ever(std::move(mine->memory));
+  return true;
 }
 
-void RecordExchange::gather_shares(const OwnRound& own, const Bytes& mine) {
+void RecordExchange::gather_shares(const OwnRound& own, ByteSpan mine) {
   Communicator& ranks = *own.ranks->data;
-  std::uint64_t held = mine.capacity() + ahead_;
+  std::uint64_t held = mine.size() + ahead_;
   if (on_device_) {
     const auto members = static_cast<std::size_t>(ranks.group().size());
-    std::vector<std::uint64_t> sizes;
-    for (std::size_t n = 0; n < members; ++n) {
-      sizes.push_back(share_of_round(own.round->bytes, members, n).size);
-    }
-    device_bytes_ = ranks.all_gather_on_device(sizes, mine);
+    device_bytes_ =
+        ranks.all_gather_on_device(share_of_round(own.round->bytes, members, 0).size, mine);
   }
   if (device_bytes_ == nullptr) shares_ = ranks.all_gather(mine);
   for (const auto& share : shares_) held += share.capacity();
@@ -306,14 +327,13 @@ void RecordExchange::fetch(std::span<const GatherCopy> copies) const {
   }
 }
 
-/// Returns the share, or why it can't be read.
-Contribution RecordExchange::share_of(const OwnRound& own, std::unique_ptr<Share> begun) {
-  return contribution_of([&] {
-    if (!begun) begun = start_share(own);
-    begun->reading->wait();
-    bytes_read_ += begun->bytes.size();
-    return std::move(begun->bytes);
-  });
+/// Returns the share when all of it has been read.
+std::unique_ptr<RecordExchange::Share> RecordExchange::whole_share(const OwnRound& own,
+                                                                   std::unique_ptr<Share> begun) {
+  if (!begun) begun = start_share(own);
+  begun->reading->wait();
+  bytes_read_ += begun->bytes.size();
+  return begun;
 }
 
 /// Starts to read this rank's share of a round. An error comes out of the task.
@@ -348,9 +368,11 @@ std::unique_ptr<RecordExchange::Share> RecordExchange::start_share(const OwnRoun
       }
       begin += record.range.size;
     }
-    share->bytes.resize(range.size);
+    share->memory = on_device_ ? device_.staging(range.size)
+                               : std::make_unique_for_overwrite<std::byte[]>(range.size);
+    share->bytes = {share->memory.get(), range.size};
     for (std::size_t i = 0; i < parts.size(); ++i) {
-      parts[i].out = MutableByteSpan(share->bytes).subspan(places[i].offset, places[i].size);
+      parts[i].out = share->bytes.subspan(places[i].offset, places[i].size);
     }
     return Bytes{};
   };

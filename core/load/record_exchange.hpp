@@ -28,8 +28,10 @@ class RecordExchange final : public BytesAtHand {
  public:
   /// Collective over `group`. `wanted` returns the records that this rank needs, in any order. If
   /// `wanted` fails on one rank, all ranks throw that error. `share` assigns the records of all
-  /// ranks to rounds of at most `room` bytes. Shares go over the ports' data fabric, all else over
-  /// their fabric. If `may_be` is kOnDevice, they go from device to device where that is possible.
+  /// ranks to rounds of at most the smallest `room` of any rank, in bytes. Shares go over the
+  /// ports' data fabric, all else over their fabric. If `may_be` is kOnDevice, they go from device
+  /// to device where that is possible: each rank reads its share into memory from which the device
+  /// copies without help of the CPU.
   /// The arguments must outlive the object.
   RecordExchange(const Ports& ports, Communicator& group, Checkpoint& checkpoint,
                  const std::function<std::vector<StoredRecord>()>& wanted, ShareReads share,
@@ -66,7 +68,8 @@ class RecordExchange final : public BytesAtHand {
 
   /// This rank's share of a round, which a task may still be reading.
   struct Share {
-    Bytes bytes;
+    StagingMemory memory;
+    MutableByteSpan bytes;  ///< `memory` in its whole length
     std::unique_ptr<Task> reading;
   };
   struct OwnRound {
@@ -89,9 +92,9 @@ class RecordExchange final : public BytesAtHand {
   Circle circle_of(const Ports& ports, const Group& members);
   void note(const std::optional<Error>& error);
   std::unique_ptr<Share> start_share(const OwnRound& own);
-  Contribution share_of(const OwnRound& own, std::unique_ptr<Share> begun);
-  bool take(const OwnRound& own, Contribution mine);
-  void gather_shares(const OwnRound& own, const Bytes& mine);
+  std::unique_ptr<Share> whole_share(const OwnRound& own, std::unique_ptr<Share> begun);
+  bool take(const OwnRound& own, std::unique_ptr<Share> mine, const std::optional<Error>& failed);
+  void gather_shares(const OwnRound& own, ByteSpan mine);
   void lay_out(const SharedRound& round);
   void fetch_ends(const SharedRound& round);
   void fetch(std::span<const GatherCopy> copies) const;

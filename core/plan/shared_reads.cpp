@@ -47,13 +47,12 @@ SharedReads shared_reads(std::span<const AlikeReaders> classes, std::uint64_t ro
 ByteRange share_of_round(std::uint64_t bytes, std::size_t members, std::size_t n) {
   constexpr std::uint64_t kAlignedMin = std::uint64_t{64} << 10U;
   const std::uint64_t unit = bytes / members < kAlignedMin ? 1 : 16;
-  const std::uint64_t units = bytes / unit + (bytes % unit == 0 ? 0 : 1);
-  const std::uint64_t each = units / members;
-  const std::uint64_t more = units % members;
-  const auto begin = [&](std::uint64_t m) {
-    return std::min(bytes, (m * each + std::min(m, more)) * unit);
+  const auto parts_of = [](std::uint64_t whole, std::uint64_t part) {
+    return whole / part + (whole % part == 0 ? 0 : 1);
   };
-  return {begin(n), begin(n + 1) - begin(n)};
+  const std::uint64_t each = parts_of(parts_of(bytes, unit), members) * unit;
+  const std::uint64_t begin = std::min(bytes, n * each);
+  return {begin, std::min(each, bytes - begin)};
 }
 
 }  // namespace reprise

@@ -56,9 +56,10 @@ struct SharedReads {
 /// at most `room` bytes, or one record that is larger. O(n log n) for n records of all classes.
 SharedReads shared_reads(std::span<const AlikeReaders> classes, std::uint64_t room);
 
-/// Returns the range of a round that member number `n` of `members` reads. Shares differ by at most
-/// one byte. Those of 64 KiB and more begin at multiples of 16, since devices send others byte by
-/// byte; they differ by at most 31 bytes. No share is larger than the first.
+/// Returns the range of a round that member number `n` of `members` reads. All shares have the same
+/// size, so that devices can gather them in one operation, but for those at the end, which have
+/// what is left. Shares of 64 KiB and more begin at multiples of 16, since devices send others byte
+/// by byte.
 ByteRange share_of_round(std::uint64_t bytes, std::size_t members, std::size_t n);
 
 }  // namespace reprise

@@ -1,7 +1,5 @@
 #include "core/ports/observed_ports.hpp"
 
-#include <numeric>
-
 namespace reprise {
 
 class ObservedStore::File final : public ReadFile, public WriteFile {
@@ -136,13 +134,12 @@ std::vector<Bytes> ObservedCommunicator::all_gather(ByteSpan mine) {
   return parts;
 }
 
-const std::byte* ObservedCommunicator::all_gather_on_device(std::span<const std::uint64_t> sizes,
-                                                            ByteSpan mine) {
+const std::byte* ObservedCommunicator::all_gather_on_device(std::uint64_t share, ByteSpan mine) {
   const std::byte* there = nullptr;
   around({"all_gather_on_device", mine.size()}, [&]() -> Brought {
-    there = inner_->all_gather_on_device(sizes, mine);
+    there = inner_->all_gather_on_device(share, mine);
     if (there == nullptr) return {};
-    return {.on_device = {there, std::accumulate(sizes.begin(), sizes.end(), std::size_t{0})}};
+    return {.on_device = {there, share * static_cast<std::uint64_t>(group().size())}};
   });
   return there;
 }

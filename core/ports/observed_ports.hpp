@@ -61,8 +61,7 @@ class ObservedCommunicator : public Communicator {
   GroupRank rank() const override { return inner_->rank(); }
   void barrier() override;
   std::vector<Bytes> all_gather(ByteSpan mine) override;
-  const std::byte* all_gather_on_device(std::span<const std::uint64_t> sizes,
-                                        ByteSpan mine) override;
+  const std::byte* all_gather_on_device(std::uint64_t share, ByteSpan mine) override;
   Bytes broadcast(GroupRank root, ByteSpan bytes) override;
   std::vector<std::int64_t> all_reduce(Reduce how, std::span<const std::int64_t> mine) override;
   void warn() override { inner_->warn(); }

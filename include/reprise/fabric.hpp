@@ -28,14 +28,17 @@ class Communicator {
   virtual void barrier() = 0;
   /// Returns the buffers of all members, in group order. Their lengths may differ.
   virtual std::vector<Bytes> all_gather(ByteSpan mine) = 0;
-  /// Gathers the members' buffers back to back, in group order, in the memory of the device to
-  /// which this communicator belongs, and returns where they begin. The bytes stay there until the
-  /// next call; copies from them must be done by then. `sizes` has the length of each buffer, and
-  /// is the same on all members. Returns null on all members, and sends nothing, if the
-  /// communicator has no device or not that much room there; then use all_gather().
-  virtual const std::byte* all_gather_on_device(std::span<const std::uint64_t> sizes,
-                                                ByteSpan mine) {
-    static_cast<void>(sizes);
+  /// Most bytes that the engine asks all_gather_on_device() to gather, in all.
+  static constexpr std::uint64_t kOnDeviceMax = std::uint64_t{64} << 20U;
+  /// Gathers the members' shares of a buffer in the memory of the device to which this communicator
+  /// belongs, and returns where the buffer begins: member n's share is `share` bytes from there on,
+  /// n times. `share` is the same on all members. The bytes after a share that is shorter have no
+  /// meaning. All stays there until the next call; copies from it must be done by then. Is fastest
+  /// if `mine` is staging memory of the device; if the call fails, that memory may stay in use.
+  /// Returns null on all members, and sends nothing, if the communicator has no device or not that
+  /// much room there; then use all_gather().
+  virtual const std::byte* all_gather_on_device(std::uint64_t share, ByteSpan mine) {
+    static_cast<void>(share);
     static_cast<void>(mine);
     return nullptr;
   }

@@ -61,7 +61,10 @@ struct LoadOptions {
   LoadChecksums checksums = LoadChecksums::kIgnored;
   Fallback fallback = Fallback::kNone;
   Reads reads = Reads::kByEach;
-  std::uint64_t staging_bytes = std::uint64_t{16} << 20U;  ///< size of the read buffer
+  /// Size of the read buffer. Nothing: 64 MiB if the job has a device, 16 MiB if it has none. Of
+  /// what is read once for all ranks, the exchange takes at most as much at a time as the smallest
+  /// buffer has.
+  std::optional<std::uint64_t> staging_bytes = {};
   /// Stream of the job's device on which the state is used: a cudaStream_t. Null: the stream of the
   /// device. Not the same on all ranks.
   void* stream = nullptr;

@@ -35,16 +35,16 @@ class SimCommunicator final : public Communicator {
     return meet({.operation = "all_gather"}, mine);
   }
 
-  const std::byte* all_gather_on_device(std::span<const std::uint64_t> sizes,
-                                        ByteSpan mine) override {
+  const std::byte* all_gather_on_device(std::uint64_t share, ByteSpan mine) override {
     if (device_ == nullptr) return nullptr;
     std::ranges::fill(on_device_, kOverwritten);
     device_->upload(mine.size());
     const auto parts = meet({.operation = "all_gather_on_device"}, mine);
     Bytes all;
-    for (std::size_t member = 0; member < parts.size(); ++member) {
-      CHECK(parts[member].size() == sizes[member], member, parts[member].size(), sizes[member]);
-      append(all, parts[member]);
+    for (const auto& part : parts) {
+      CHECK(part.size() <= share, part.size(), share);
+      append(all, part);
+      all.resize(all.size() + share - part.size(), kOverwritten);
     }
     on_device_ = device_->hold(std::move(all));
     return on_device_.data();

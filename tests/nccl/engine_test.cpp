@@ -120,9 +120,8 @@ class CountedFabric final : public Fabric {
       ++fabric_.on_hosts;
       return inner_->all_gather(mine);
     }
-    const std::byte* all_gather_on_device(std::span<const std::uint64_t> sizes,
-                                          ByteSpan mine) override {
-      const std::byte* const there = inner_->all_gather_on_device(sizes, mine);
+    const std::byte* all_gather_on_device(std::uint64_t share, ByteSpan mine) override {
+      const std::byte* const there = inner_->all_gather_on_device(share, mine);
       if (there != nullptr) ++fabric_.on_devices;
       return there;
     }

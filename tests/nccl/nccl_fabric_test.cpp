@@ -106,31 +106,37 @@ Bytes read_device(int device, const std::byte* data, std::size_t bytes) {
   return read;
 }
 
-TEST(Nccl, buffers_of_all_members_stand_back_to_back_on_the_device) {
-  on_ranks([](NcclRank& on) {
+TEST(Nccl, shares_of_all_members_stand_back_to_back_on_the_device) {
+  constexpr std::uint64_t kPiece = 1U << 20U;
+  on_ranks([&](NcclRank& on) {
     const Introduced introduced(on);
-    NcclFabric fabric = introduced.over({.deadline_ns = 60 * kOneSecond, .piece_bytes = 1U << 20U});
+    NcclFabric fabric = introduced.over({.deadline_ns = 60 * kOneSecond, .piece_bytes = kPiece});
+    const auto members = static_cast<std::uint64_t>(fabric.world_size());
     {
       const auto comm = fabric.communicator(Group::world(fabric.world_size()));
-      for (const std::size_t each : {std::size_t{1001}, std::size_t{70'000}, std::size_t{33}}) {
-        std::vector<std::uint64_t> sizes;
+      const std::uint64_t whole_piece = (kPiece + 16 * members - 1) / members / 16 * 16;
+      for (const std::uint64_t share :
+           {std::uint64_t{1001}, std::uint64_t{70'000}, std::uint64_t{33}, whole_piece}) {
+        // The last member has less.
+        const auto size_of_share = [&](std::int32_t rank) {
+          return rank + 1 == fabric.world_size() ? share - 17 : share;
+        };
         Bytes expected;
         for (std::int32_t rank = 0; rank < fabric.world_size(); ++rank) {
-          sizes.push_back(rank == 1 ? 0 : each + static_cast<std::size_t>(rank));
-          append(expected, bytes_of({rank}, sizes.back()));
+          append(expected, bytes_of({rank}, size_of_share(rank)));
         }
-        const auto own = static_cast<std::size_t>(fabric.rank().value);
-        const std::byte* const there =
-            comm->all_gather_on_device(sizes, bytes_of(fabric.rank(), sizes[own]));
-        ASSERT_NE(there, nullptr);
-        EXPECT_TRUE(read_device(on.device(), there, expected.size()) == expected);
+        // Pinned memory is sent from where it is, other memory by way of the link's own.
+        const Bytes mine = bytes_of(fabric.rank(), size_of_share(fabric.rank().value));
+        const PinnedMemory pinned(on.device(), mine.size());
+        std::copy(mine.begin(), mine.end(), pinned.data());
+        for (const ByteSpan from : {ByteSpan(mine), ByteSpan(pinned.bytes())}) {
+          const std::byte* const there = comm->all_gather_on_device(share, from);
+          ASSERT_NE(there, nullptr);
+          EXPECT_TRUE(read_device(on.device(), there, expected.size()) == expected);
+        }
       }
-      const std::vector<std::uint64_t> none(static_cast<std::size_t>(fabric.world_size()));
-      EXPECT_EQ(comm->all_gather_on_device(none, {}), nullptr);
-      std::vector<std::uint64_t> large = none;
-      large.back() = (1U << 20U) + 1;
-      const bool is_last = fabric.rank().value + 1 == fabric.world_size();
-      EXPECT_EQ(comm->all_gather_on_device(large, Bytes(is_last ? large.back() : 0)), nullptr)
+      EXPECT_EQ(comm->all_gather_on_device(0, {}), nullptr);
+      EXPECT_EQ(comm->all_gather_on_device(whole_piece + 17, {}), nullptr)
           << "more than the device memory of a link";
     }
     fabric.close();

@@ -75,7 +75,7 @@ std::vector<std::uint64_t> NcclCommunicator::gather_sizes(std::uint64_t mine,
   const auto staging = link_->staging(bytes);
   std::memcpy(staging.data() + own, &mine, kEach);
   link_->run(
-      {own, kEach}, bytes,
+      staging.subspan(own, kEach), own, bytes,
       [&](std::byte* device, ncclComm_t comm, cudaStream_t stream) {
         return ncclAllGather(device + own, device, 1, ncclUint64, comm, stream);
       },
@@ -86,8 +86,7 @@ std::vector<std::uint64_t> NcclCommunicator::gather_sizes(std::uint64_t mine,
 
 // Broadcasts each part of a round from its member to all other members. Each part is received
 // directly at its offset in the staging memory.
-void NcclCommunicator::run_round(const Round& round, ByteSpan mine, std::uint64_t down,
-                                 CallDeadline& deadline) {
+void NcclCommunicator::run_round(const Round& round, ByteSpan mine, CallDeadline& deadline) {
   const auto staging = link_->staging(round.bytes);
   ByteRange up;
   for (const auto& part : round.parts) {
@@ -96,7 +95,7 @@ void NcclCommunicator::run_round(const Round& round, ByteSpan mine, std::uint64_
     copy(mine.subspan(part.bytes.offset, part.bytes.size), staging.subspan(part.place));
   }
   link_->run(
-      up, down,
+      staging.subspan(up.offset, up.size), up.offset, round.bytes,
       [&](std::byte* device, ncclComm_t comm, cudaStream_t stream) {
         ncclResult_t result = ncclGroupStart();
         for (const auto& part : round.parts) {
@@ -118,7 +117,7 @@ std::vector<Bytes> NcclCommunicator::exchange(std::span<const std::uint64_t> siz
     members[member].reserve(sizes[member]);
   }
   for (const auto& round : rounds_of(sizes, link_->limits().piece_bytes)) {
-    run_round(round, mine, round.bytes, deadline);
+    run_round(round, mine, deadline);
     const auto staging = link_->staging(round.bytes);
     for (const auto& part : round.parts) {
       append(members[static_cast<std::size_t>(part.from.value)],
@@ -134,14 +133,19 @@ std::vector<Bytes> NcclCommunicator::all_gather(ByteSpan mine) {
   });
 }
 
-const std::byte* NcclCommunicator::all_gather_on_device(std::span<const std::uint64_t> sizes,
-                                                        ByteSpan mine) {
-  CHECK(mine.size() == sizes[static_cast<std::size_t>(rank().value)], mine.size(), rank());
-  const Round round = back_to_back(sizes);
-  if (round.bytes == 0 || round.bytes > link_->limits().piece_bytes) return nullptr;
+const std::byte* NcclCommunicator::all_gather_on_device(std::uint64_t share, ByteSpan mine) {
+  CHECK(mine.size() <= share, mine.size(), share);
+  const auto members = static_cast<std::uint64_t>(group().size());
+  if (share == 0 || share > link_->device_memory().size() / members) return nullptr;
   return call("all_gather_on_device", [&](CallDeadline& deadline) {
-    run_round(round, mine, 0, deadline);
-    return link_->device_memory();
+    const std::uint64_t own = share * static_cast<std::uint64_t>(rank().value);
+    link_->run(
+        link_->within_reach(mine), own, 0,
+        [&](std::byte* device, ncclComm_t comm, cudaStream_t stream) {
+          return ncclAllGather(device + own, device, share, ncclUint8, comm, stream);
+        },
+        deadline);
+    return link_->device_memory().data();
   });
 }
 
@@ -161,7 +165,7 @@ void NcclCommunicator::reduce(Reduce how, std::span<std::int64_t> numbers, CallD
     const auto staging = link_->staging(some.size_bytes());
     copy(std::as_bytes(some), staging);
     link_->run(
-        {0, some.size_bytes()}, some.size_bytes(),
+        staging.first(some.size_bytes()), 0, some.size_bytes(),
         [&](std::byte* device, ncclComm_t comm, cudaStream_t stream) {
           return ncclAllReduce(device, device, some.size(), ncclInt64, op_of(how), comm, stream);
         },

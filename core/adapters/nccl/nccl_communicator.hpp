@@ -26,8 +26,7 @@ class NcclCommunicator final : public Communicator {
   void barrier() override;
   std::vector<Bytes> all_gather(ByteSpan mine) override;
   /// Takes at most NcclLimits::piece_bytes in all.
-  const std::byte* all_gather_on_device(std::span<const std::uint64_t> sizes,
-                                        ByteSpan mine) override;
+  const std::byte* all_gather_on_device(std::uint64_t share, ByteSpan mine) override;
   Bytes broadcast(GroupRank root, ByteSpan bytes) override;
   std::vector<std::int64_t> all_reduce(Reduce how, std::span<const std::int64_t> mine) override;
 
@@ -42,8 +41,8 @@ class NcclCommunicator final : public Communicator {
   // Sends every member's buffer to all members, in rounds. `mine` is this member's buffer.
   std::vector<Bytes> exchange(std::span<const std::uint64_t> sizes, ByteSpan mine,
                               CallDeadline& deadline);
-  // Fills the first round.bytes of the link's device memory, and copies `down` of them back.
-  void run_round(const Round& round, ByteSpan mine, std::uint64_t down, CallDeadline& deadline);
+  // Fills the first round.bytes of the link's device memory, and copies them back to its staging.
+  void run_round(const Round& round, ByteSpan mine, CallDeadline& deadline);
   void reduce(Reduce how, std::span<std::int64_t> numbers, CallDeadline& deadline);
 
   std::shared_ptr<NcclLinks> links_;

@@ -21,7 +21,7 @@ struct NcclLimits {
   /// Maximum number of bytes that are sent at a time; must be at least 8. Larger buffers are sent
   /// in several pieces. A communicator allocates as much pinned memory when it is made, and as much
   /// on the device.
-  std::uint64_t piece_bytes = 1U << 26U;
+  std::uint64_t piece_bytes = Communicator::kOnDeviceMax;
   PeerWatch* watch = nullptr;  ///< not owned; if null, only the deadline ends a wait
 };
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/adapters/nccl/nccl_call.hpp"
+#include "core/adapters/nccl/rounds.hpp"
 #include "core/base/check.hpp"
 
 namespace reprise {
@@ -89,11 +90,13 @@ void NcclLink::allocate() {
   const CudaScope scope(setting_.device);
   const std::uint64_t sizes = sizeof(std::uint64_t) * static_cast<std::uint64_t>(group_.size());
   const auto size = static_cast<std::size_t>(std::max(setting_.limits.piece_bytes, sizes));
+  // Shares of a whole piece that begin at multiples of 16 may end as far behind it.
+  const std::size_t on_device = size + kPartAlignment * static_cast<std::size_t>(group_.size());
   memory_->host = PinnedMemory(setting_.device, size);
-  memory_->device = DeviceMemory(setting_.device, size);
-  // run() copies whole ranges back to the host, including the gaps between the parts of a round.
-  // The memory is cleared here, because memory checkers report copies of uninitialised memory.
-  fill_bytes(memory_->stream.ref(), memory_->device.data(), std::byte{0}, size);
+  memory_->device = DeviceMemory(setting_.device, on_device);
+  // What lies between parts and behind shares is copied and sent, too. The memory is cleared here,
+  // because memory checkers report copies of uninitialised memory.
+  fill_bytes(memory_->stream.ref(), memory_->device.data(), std::byte{0}, on_device);
 }
 
 void NcclLink::await_memory(CallDeadline& deadline) {
@@ -107,13 +110,22 @@ MutableByteSpan NcclLink::staging(std::uint64_t bytes) const {
   return memory_->host.bytes();
 }
 
-void NcclLink::run(ByteRange up, std::uint64_t down, const Start& start, CallDeadline& deadline) {
+ByteSpan NcclLink::within_reach(ByteSpan bytes) const {
+  const CudaScope scope(setting_.device);
+  if (bytes.empty() || kernels_reach(bytes.data(), setting_.device)) return bytes;
+  std::copy(bytes.begin(), bytes.end(), staging(bytes.size()).begin());
+  return staging(bytes.size()).first(bytes.size());
+}
+
+void NcclLink::run(ByteSpan from, std::uint64_t place, std::uint64_t down, const Start& start,
+                   CallDeadline& deadline) {
   const CudaScope scope(setting_.device);
   const CudaStreamRef stream = memory_->stream.ref();
   std::byte* const host = memory_->host.data();
   std::byte* const device = memory_->device.data();
-  CHECK(up.fits(memory_->host.size()) && down <= memory_->host.size(), up.offset, up.size, down);
-  copy_bytes(stream, host + up.offset, device + up.offset, up.size);
+  CHECK(ByteRange(place, from.size()).fits(memory_->device.size()), place, from.size());
+  CHECK(down <= memory_->host.size(), down);
+  copy_bytes(stream, from.data(), device + place, from.size());
   check(start(device, comm_, static_cast<cudaStream_t>(stream.handle)), deadline);
   await_queued(deadline);
   copy_bytes(stream, device, host, down);

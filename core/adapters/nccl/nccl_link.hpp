@@ -18,8 +18,8 @@
 namespace reprise {
 
 /// Copies bytes from pinned memory to device memory, lets NCCL work on them in place, and copies
-/// them back. Only one communicator at a time uses a link. Work queued on the device may continue
-/// after a failure, so a link that failed frees nothing.
+/// them back if they are wanted on the host. Only one communicator at a time uses a link. Work
+/// queued on the device may continue after a failure, so a link that failed frees nothing.
 class NcclLink {
  public:
   struct Setting {
@@ -28,8 +28,7 @@ class NcclLink {
     int device;
     std::shared_ptr<Communicator> members;  ///< the same group on the fabric that connects it
   };
-  /// Queues one operation, or several in one NCCL group. `device` is the device memory into which
-  /// the staging memory was copied.
+  /// Queues one operation, or several in one NCCL group. `device` is device_memory().
   using Start =
       std::function<ncclResult_t(std::byte* device, ncclComm_t comm, cudaStream_t stream)>;
 
@@ -50,20 +49,25 @@ class NcclLink {
 
   /// Connects the members with an id that one of them created. Collective over the group.
   void connect(const ncclUniqueId& id, CallDeadline& deadline);
-  /// Allocates NcclLimits::piece_bytes of pinned memory and as much on the device, for all later
-  /// calls: an allocation beside the job may fail on one member, and the others would wait for it.
+  /// Allocates NcclLimits::piece_bytes of pinned memory and as much on the device, with room for
+  /// the ends of the members' shares, for all later calls: an allocation beside the job may fail on
+  /// one member, and the others would wait for it.
   void allocate();
   /// Waits until what allocate() queued is done, so that the memory may be freed.
   void await_memory(CallDeadline& deadline);
   /// Returns the pinned memory, of which `bytes` bytes are used.
   MutableByteSpan staging(std::uint64_t bytes) const;
   /// Returns the device memory to which run() copies.
-  const std::byte* device_memory() const { return memory_->device.data(); }
-  /// Collective. Copies the range `up` of staging to the device, calls `start` to queue the NCCL
-  /// work, waits until that work is done, and copies [0, down) back. Throws the same errors as
-  /// CallDeadline::until() and check_nccl. If NCCL reports any failure after the watch has reported
-  /// the end of a member, the code is PEER_FAILED.
-  void run(ByteRange up, std::uint64_t down, const Start& start, CallDeadline& deadline);
+  ByteSpan device_memory() const { return {memory_->device.data(), memory_->device.size()}; }
+  /// Returns `bytes`, or a copy in the pinned memory if the device can't copy from them.
+  ByteSpan within_reach(ByteSpan bytes) const;
+  /// Collective. Copies `from` to `place` in device memory, calls `start` to queue the NCCL work,
+  /// waits until that work is done, and copies [0, down) back to the pinned memory. The device must
+  /// be able to copy from `from`. Throws the same errors as CallDeadline::until() and check_nccl;
+  /// `from` may then stay in use. If NCCL reports any failure after the watch has reported the end
+  /// of a member, the code is PEER_FAILED.
+  void run(ByteSpan from, std::uint64_t place, std::uint64_t down, const Start& start,
+           CallDeadline& deadline);
   /// Frees the NCCL resources and the memory. Collective.
   void close(CallDeadline& deadline);
 

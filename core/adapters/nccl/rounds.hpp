@@ -33,17 +33,6 @@ struct Round {
 /// devices would copy byte by byte.
 inline constexpr std::uint64_t kPartAlignment = 16;
 
-/// Places the members' whole buffers back to back, without gaps.
-inline Round back_to_back(std::span<const std::uint64_t> sizes) {
-  Round round;
-  for (std::size_t member = 0; member < sizes.size(); ++member) {
-    if (sizes[member] == 0) continue;
-    round.parts.push_back({{static_cast<std::int32_t>(member)}, {0, sizes[member]}, round.bytes});
-    round.bytes += sizes[member];
-  }
-  return round;
-}
-
 /// Places the members' buffers back to back into rounds of at most `piece_bytes` bytes. `sizes` has
 /// the size of each buffer in bytes; `piece_bytes` must not be 0.
 ///
