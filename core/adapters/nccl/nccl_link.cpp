@@ -123,7 +123,8 @@ void NcclLink::run(ByteSpan from, std::uint64_t place, std::uint64_t down, const
   const CudaStreamRef stream = memory_->stream.ref();
   std::byte* const host = memory_->host.data();
   std::byte* const device = memory_->device.data();
-  CHECK(ByteRange(place, from.size()).fits(memory_->device.size()), place, from.size());
+  const ByteRange up{place, from.size()};
+  CHECK(up.fits(memory_->device.size()), place, from.size());
   CHECK(down <= memory_->host.size(), down);
   copy_bytes(stream, from.data(), device + place, from.size());
   check(start(device, comm_, static_cast<cudaStream_t>(stream.handle)), deadline);
