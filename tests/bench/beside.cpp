@@ -53,32 +53,35 @@ std::uint64_t peak_growth(const std::function<void()>& run) {
   return status_bytes("VmHWM") - before;
 }
 
-void measure(benchmark::State& state, const Row& row, const Work& ours, const Work& limit) {
+void measure(benchmark::State& state, const Row& row, const Work& ours, const Work& limit,
+             const Work& bare) {
   if (ours.prepare) ours.prepare();
   const std::uint64_t peak = peak_growth(ours.run);
-  seconds_of(limit);
-  std::vector<double> our_times;
-  std::vector<double> limit_times;
+  std::vector<const Work*> sides = {&ours, &limit};
+  if (bare.run) sides.insert(sides.begin() + 1, &bare);
+  for (std::size_t side = 1; side < sides.size(); ++side) seconds_of(*sides[side]);
+  std::vector<std::vector<double>> times(sides.size());
   std::vector<double> ratios;  // of each turn
   for (auto _ : state) {
-    const bool first = our_times.size() % 2 == 0;
-    if (first) our_times.push_back(seconds_of(ours));
-    limit_times.push_back(seconds_of(limit));
-    if (!first) our_times.push_back(seconds_of(ours));
-    ratios.push_back(limit_times.back() / our_times.back());
-    state.SetIterationTime(our_times.back());
+    for (std::size_t n = 0; n < sides.size(); ++n) {
+      const std::size_t side = ratios.size() % 2 == 0 ? n : sides.size() - 1 - n;
+      times[side].push_back(seconds_of(*sides[side]));
+    }
+    ratios.push_back(times.back().back() / times.front().back());
+    state.SetIterationTime(times.front().back());
   }
-  const auto rate = [&row](const std::vector<double>& times) {
-    return static_cast<double>(row.bytes) / median(times) / 1e9;
+  const auto rate = [&row](const std::vector<double>& taken) {
+    return static_cast<double>(row.bytes) / median(taken) / 1e9;
   };
-  state.counters["ours_GBps"] = rate(our_times);
-  state.counters["limit_GBps"] = rate(limit_times);
-  state.counters["ratio"] = rate(our_times) / rate(limit_times);
+  state.counters["ours_GBps"] = rate(times.front());
+  state.counters["limit_GBps"] = rate(times.back());
+  state.counters["ratio"] = rate(times.front()) / rate(times.back());
+  if (bare.run) state.counters["bare_ratio"] = rate(times[1]) / rate(times.back());
   state.counters["noise"] = spread(ratios);
   state.counters["aim"] = row.aim;
   state.counters["peak_MiB"] = static_cast<double>(peak) / (1 << 20);
   state.counters["threads"] = row.threads;
-  state.SetLabel("limit: " + row.limit);
+  state.SetLabel("limit: " + row.limit + (bare.run ? "; bare: " + row.bare : ""));
 }
 
 void in_turns(benchmark::internal::Benchmark* row) {

@@ -31,21 +31,8 @@ constexpr std::size_t kLine = 64;
 /// Number of bytes that one system call reads or writes. Larger calls are no faster; smaller calls
 /// are slower.
 constexpr std::size_t kCall = std::size_t{16} << 20U;
-
-/// A file that stays open for the lifetime of this object.
-class Opened {
- public:
-  Opened(const std::string& path, int flags) : fd_(::open(path.c_str(), flags, 0666)) {
-    if (fd_ < 0) give_up(path + ": " + std::strerror(errno));
-  }
-  ~Opened() { ::close(fd_); }
-  Opened(const Opened&) = delete;
-  Opened& operator=(const Opened&) = delete;
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
+/// Number of bytes that stay in a thread's cache.
+constexpr std::size_t kBlock = std::size_t{1} << 20U;
 
 /// Divides the range [0, size) equally among `threads` threads, of which the caller's is one. Each
 /// thread calls part(begin, end) for its share.
@@ -65,6 +52,22 @@ void in_parts(std::size_t size, int threads,
 void advance(ssize_t moved, std::size_t& at, const char* call) {
   if (moved <= 0) give_up(std::string(call) + ": " + std::strerror(errno));
   at += static_cast<std::size_t>(moved);
+}
+
+void read_whole(const OpenFile& file, std::size_t at, MutableByteSpan out) {
+  for (std::size_t done = 0; done < out.size();) {
+    advance(::pread(file.get(), out.data() + done, std::min(kCall, out.size() - done),
+                    static_cast<off_t>(at + done)),
+            done, "pread");
+  }
+}
+
+void write_whole(const OpenFile& file, std::size_t at, ByteSpan bytes) {
+  for (std::size_t done = 0; done < bytes.size();) {
+    advance(::pwrite(file.get(), bytes.data() + done, std::min(kCall, bytes.size() - done),
+                     static_cast<off_t>(at + done)),
+            done, "pwrite");
+  }
 }
 
 bool on_tmpfs(const std::string& path) {
@@ -118,14 +121,21 @@ Place Place::disk() {
   return place;
 }
 
+OpenFile::OpenFile(const std::string& path, int flags)
+    : fd_(::open(path.c_str(), flags | O_CLOEXEC, 0666)) {
+  if (fd_ < 0) give_up(path + ": " + std::strerror(errno));
+}
+
+OpenFile::OpenFile(OpenFile&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+
+OpenFile::~OpenFile() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
 void write_new_file(const std::string& path, ByteSpan bytes, int threads, Durable durable) {
-  const Opened file(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC);
+  const OpenFile file(path, O_WRONLY | O_CREAT | O_EXCL);
   in_parts(bytes.size(), threads, [&](std::size_t begin, std::size_t end) {
-    for (std::size_t at = begin; at < end;) {
-      advance(::pwrite(file.get(), bytes.data() + at, std::min(kCall, end - at),
-                       static_cast<off_t>(at)),
-              at, "pwrite");
-    }
+    write_whole(file, begin, bytes.subspan(begin, end - begin));
   });
   if (durable == Durable::kYes && ::fdatasync(file.get()) != 0) {
     give_up(std::string("fdatasync: ") + std::strerror(errno));
@@ -133,30 +143,55 @@ void write_new_file(const std::string& path, ByteSpan bytes, int threads, Durabl
 }
 
 void read_file(const std::string& path, MutableByteSpan out, int threads) {
-  const Opened file(path, O_RDONLY | O_CLOEXEC);
+  const OpenFile file(path, O_RDONLY);
   in_parts(out.size(), threads, [&](std::size_t begin, std::size_t end) {
-    for (std::size_t at = begin; at < end;) {
-      advance(
-          ::pread(file.get(), out.data() + at, std::min(kCall, end - at), static_cast<off_t>(at)),
-          at, "pread");
+    read_whole(file, begin, out.subspan(begin, end - begin));
+  });
+}
+
+void read_through(const std::string& path, int threads) { read_through({path}, threads, {}); }
+
+void read_through(const std::vector<std::string>& paths, int threads,
+                  const std::function<void(Blocks)>& use) {
+  std::vector<OpenFile> files;
+  for (const auto& path : paths) files.emplace_back(path, O_RDONLY);
+  in_parts(std::filesystem::file_size(paths[0]), threads, [&](std::size_t begin, std::size_t end) {
+    const std::size_t step = kBlock / paths.size();
+    std::vector<std::byte> memory(kBlock);
+    std::vector<MutableByteSpan> blocks(paths.size());
+    for (std::size_t at = begin; at < end; at += blocks[0].size()) {
+      const std::size_t size = std::min(step, end - at);
+      for (std::size_t n = 0; n < paths.size(); ++n) {
+        blocks[n] = MutableByteSpan(memory).subspan(n * step, size);
+        read_whole(files[n], at, blocks[n]);
+      }
+      if (use) use(blocks);
     }
   });
 }
 
-void read_through(const std::string& path, int threads) {
-  constexpr std::size_t kBlock = std::size_t{1} << 20U;
-  const Opened file(path, O_RDONLY | O_CLOEXEC);
-  in_parts(std::filesystem::file_size(path), threads, [&](std::size_t begin, std::size_t end) {
-    std::vector<std::byte> block(kBlock);
-    for (std::size_t at = begin; at < end;) {
-      advance(::pread(file.get(), block.data(), std::min(kBlock, end - at), static_cast<off_t>(at)),
-              at, "pread");
-    }
-  });
+void copy_part(const std::string& path, std::size_t begin, std::size_t bytes,
+               const std::string& to) {
+  const OpenFile source(path, O_RDONLY);
+  const OpenFile target(to, O_RDWR | O_CREAT | O_EXCL);
+  std::vector<std::byte> memory(kBlock);
+  std::uint32_t sums[2] = {};
+  for (std::size_t at = 0; at < bytes; at += kBlock) {
+    const auto block = MutableByteSpan(memory).first(std::min(kBlock, bytes - at));
+    read_whole(source, begin + at, block);
+    sums[0] ^= crc32_of(block);
+    write_whole(target, at, block);
+  }
+  for (std::size_t at = 0; at < bytes; at += kBlock) {
+    const auto block = MutableByteSpan(memory).first(std::min(kBlock, bytes - at));
+    read_whole(target, at, block);
+    sums[1] ^= crc32_of(block);
+  }
+  if (sums[0] != sums[1]) give_up("what was written to " + to + " is not what was read");
 }
 
 void copy_mapped_file(const std::string& path, MutableByteSpan out, int threads) {
-  const Opened file(path, O_RDONLY | O_CLOEXEC);
+  const OpenFile file(path, O_RDONLY);
   void* const mapped =
       ::mmap(nullptr, out.size(), PROT_READ, MAP_SHARED | MAP_POPULATE, file.get(), 0);
   if (mapped == MAP_FAILED) give_up("mmap " + path + ": " + std::strerror(errno));

@@ -4,8 +4,11 @@
 // the threads.
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "core/base/bytes.hpp"
 
@@ -48,6 +51,20 @@ class Place {
   std::unique_ptr<std::string> path_;
 };
 
+/// A file that stays open for the lifetime of this object.
+class OpenFile {
+ public:
+  /// Ends the program if the file can't be opened. `flags` are those of open().
+  OpenFile(const std::string& path, int flags);
+  ~OpenFile();
+  OpenFile(OpenFile&& other) noexcept;
+  OpenFile& operator=(OpenFile&&) = delete;
+  int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
 enum class Durable : std::uint8_t { kNo, kYes };
 
 /// Creates `path`, which must not exist, and writes `bytes` with large pwrites; each thread writes
@@ -57,6 +74,15 @@ void write_new_file(const std::string& path, ByteSpan bytes, int threads, Durabl
 void read_file(const std::string& path, MutableByteSpan out, int threads);
 /// Reads the file, each thread its part, block by block into memory that stays in its cache.
 void read_through(const std::string& path, int threads);
+/// Reads files of the same size in this way, and passes each time the blocks from the same place of
+/// each file to `use`, on the thread that has read them.
+using Blocks = std::span<const MutableByteSpan>;
+void read_through(const std::vector<std::string>& paths, int threads,
+                  const std::function<void(Blocks)>& use);
+/// Copies part of a file block by block into the new file `to`, and reads that again; computes the
+/// CRC-32 of what is read each time.
+void copy_part(const std::string& path, std::size_t begin, std::size_t bytes,
+               const std::string& to);
 /// Maps the file into memory and copies it into `out`.
 void copy_mapped_file(const std::string& path, MutableByteSpan out, int threads);
 /// Copies `source` to `target`; both have the same size.

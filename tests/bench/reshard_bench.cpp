@@ -2,10 +2,8 @@
 // bytes read, counted at the store, with the number of bytes needed. Also compares the speed with
 // that of reading the same number of bytes with pread.
 
-#include <cstring>
-#include <map>
-
-#include "core/ports/passing_store.hpp"
+#include "core/geometry/piece.hpp"
+#include "tests/bench/bare.hpp"
 #include "tests/bench/beside.hpp"
 #include "tests/bench/limit.hpp"
 #include "tests/bench/solo_rank.hpp"
@@ -40,43 +38,6 @@ struct ReshardRow {
 };
 
 constexpr std::size_t kWidth = 4;
-
-/// Counts how often payload files are read through the store's port, and how many bytes are read.
-class CountingStore final : public PassingStore {
- public:
-  using PassingStore::PassingStore;
-
-  std::uint64_t bytes = 0;
-  std::uint64_t calls = 0;
-
-  std::unique_ptr<ReadFile> open(const std::string& path) override {
-    auto file = inner().open(path);
-    if (!path.ends_with(".distcp")) return file;
-    return std::make_unique<File>(*this, std::move(file));
-  }
-
- private:
-  class File final : public ReadFile {
-   public:
-    File(CountingStore& store, std::unique_ptr<ReadFile> inner)
-        : store_(store), inner_(std::move(inner)) {}
-    std::uint64_t size() const override { return inner_->size(); }
-    void read_at(std::uint64_t offset, MutableByteSpan out) override {
-      ++store_.calls;
-      store_.bytes += out.size();
-      inner_->read_at(offset, out);
-    }
-    void read_parts(std::uint64_t offset, std::span<const MutableByteSpan> parts) override {
-      ++store_.calls;
-      for (const auto part : parts) store_.bytes += part.size();
-      inner_->read_parts(offset, parts);
-    }
-
-   private:
-    CountingStore& store_;
-    std::unique_ptr<ReadFile> inner_;
-  };
-};
 
 /// Returns a state with the tensor "w". Its pieces `boxes` are consecutive in `memory`.
 StateDict state_of(const Dims& shape, const std::vector<Box>& boxes, std::byte* memory) {
@@ -133,29 +94,31 @@ void reshard(benchmark::State& state, const ReshardRow& row) {
     wanted.push_back(state_of(row.shape, {box}, loaded.bytes().data() + at));
     at += static_cast<std::size_t>(box.elements()) * kWidth;
   }
-  CountingStore store(rank.store());
-  std::uint64_t read = 0;
   std::uint64_t needed = 0;
-  const auto load_all = [&](Store& from) {
-    read = needed = 0;
-    for (StateDict& into : wanted) {
-      const LoadResult report = rank.load_from(from, into, {.directory = "ckpt"});
-      read += report.bytes_read;
-      needed += report.bytes_needed;
-    }
+  const LoadOptions options{.directory = "ckpt"};
+  const auto load_all = [&] {
+    needed = 0;
+    for (StateDict& into : wanted) needed += rank.load(into, options).bytes_needed;
   };
-  load_all(store);
-  bench::measure(
-      state, {.limit = "pread of the payload file", .bytes = bytes, .aim = 0.5},
-      {{}, [&] { load_all(rank.store()); }},
-      {{}, [&] { bench::read_file(place.file("ckpt/__0_0.distcp"), loaded.bytes(), 1); }});
-  load_all(rank.store());
-  require_equal(row, saved.bytes(), loaded.bytes());
+  bench::BareCalls bare(place.path(), wanted, options, loaded.bytes());
+  const auto limit = [&] { bench::read_file(place.file("ckpt/__0_0.distcp"), loaded.bytes(), 1); };
+  bench::measure(state,
+                 {.limit = "pread of the payload file",
+                  .bytes = bytes,
+                  .aim = 0.5,
+                  .bare = "the same calls of preadv, and copies of the same runs to their places"},
+                 {{}, load_all}, {{}, limit}, {{}, [&] { bare.load(); }});
+  for (const auto& load : {std::function<void()>(load_all), {[&] { bare.load(); }}}) {
+    limit();  // overwrites the memory with other bytes
+    load();
+    require_equal(row, saved.bytes(), loaded.bytes());
+  }
   if (needed != bytes) bench::give_up("not all bytes were needed");
+  const auto read = bare.count(".distcp");
   state.counters["read_over_needed"] =
-      static_cast<double>(store.bytes) / static_cast<double>(needed);
+      static_cast<double>(read.bytes) / static_cast<double>(needed);
   state.counters["aim_read_over_needed"] = row.read_over_needed_max;
-  state.counters["reads"] = static_cast<double>(store.calls);
+  state.counters["reads"] = static_cast<double>(read.calls);
 }
 
 const Dims kMatrix = {8192, 4096};  // 128 MiB: rows of 16 KiB

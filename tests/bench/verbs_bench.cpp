@@ -1,6 +1,7 @@
 // Measures the verbs that read whole checkpoints, relative to reading or writing the same bytes
 // with as many threads: see docs/speed.md.
 
+#include <cstring>
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -11,6 +12,9 @@
 
 #include "cli/frame/verb.hpp"
 #include "cli/program.hpp"
+#include "core/base/sha256.hpp"
+#include "core/digest/run_digest.hpp"
+#include "core/format/zip/crc32.hpp"
 #include "tests/bench/beside.hpp"
 #include "tests/bench/equal_tensors.hpp"
 #include "tests/bench/limit.hpp"
@@ -61,8 +65,9 @@ struct Saved {
   bench::EqualTensors state;
 };
 
-bench::Row row_of(const Saved& saved, const std::string& limit, double aim) {
-  return {.limit = limit, .bytes = saved.bytes(), .aim = aim, .threads = kThreads};
+bench::Row row_of(const Saved& saved, const std::string& limit, double aim,
+                  const std::string& bare = {}) {
+  return {.limit = limit, .bytes = saved.bytes(), .aim = aim, .threads = kThreads, .bare = bare};
 }
 
 void verify(benchmark::State& state, Shape shape, double aim) {
@@ -77,25 +82,52 @@ void verify(benchmark::State& state, Shape shape, double aim) {
 
 void diff(benchmark::State& state, Shape shape, double aim) {
   const Saved saved(shape);
-  bench::measure(state, row_of(saved, "pread of both payload files", aim),
-                 {{},
-                  [&] {
-                    run_verb({"diff", saved.path("a"), saved.path("b")});
-                  }},
-                 {{}, [&] {
-                    bench::read_through(saved.payload("a"), kThreads);
-                    bench::read_through(saved.payload("b"), kThreads);
-                  }});
+  const auto compare = [&](bench::Blocks blocks) {
+    for (const auto block : blocks) benchmark::DoNotOptimize(crc32_of(block));
+    if (std::memcmp(blocks[0].data(), blocks[1].data(), blocks[0].size()) != 0) {
+      bench::give_up("the files differ");
+    }
+  };
+  bench::measure(
+      state,
+      row_of(saved, "pread of both payload files", aim,
+             "pread of both payload files, the CRC-32 of each block, and memcmp of the two"),
+      {{},
+       [&] {
+         run_verb({"diff", saved.path("a"), saved.path("b")});
+       }},
+      {{},
+       [&] {
+         bench::read_through(saved.payload("a"), kThreads);
+         bench::read_through(saved.payload("b"), kThreads);
+       }},
+      {{}, [&] {
+         bench::read_through({saved.payload("a"), saved.payload("b")}, kThreads, compare);
+       }});
+}
+
+/// Digests the bytes as elements of `Word`.
+template <class Word>
+void digest_block(bench::Blocks blocks) {
+  const auto bytes = blocks[0];
+  benchmark::DoNotOptimize(run_digest<Word>(
+      {1, 0, bytes.data(), static_cast<std::int64_t>(bytes.size() / sizeof(Word))}));
 }
 
 void digest_of_files(benchmark::State& state, DType dtype, double aim) {
   const Saved saved(kLarge, dtype);
-  bench::measure(state, row_of(saved, "pread of the payload file", aim),
+  const auto digest = size_of(dtype) == 1   ? digest_block<std::uint8_t>
+                      : size_of(dtype) == 2 ? digest_block<std::uint16_t>
+                                            : digest_block<std::uint32_t>;
+  bench::measure(state,
+                 row_of(saved, "pread of the payload file", aim,
+                        "pread of the payload file, and the digest of its elements in memory"),
                  {{},
                   [&] {
                     run_verb({"digest", saved.path("a")});
                   }},
-                 {{}, [&] { bench::read_through(saved.payload("a"), kThreads); }});
+                 {{}, [&] { bench::read_through(saved.payload("a"), kThreads); }},
+                 {{}, [&] { bench::read_through({saved.payload("a")}, kThreads, digest); }});
 }
 
 void sha256(benchmark::State& state) {
@@ -103,12 +135,19 @@ void sha256(benchmark::State& state) {
   const auto hash_all = [&] {
     benchmark::DoNotOptimize(bench::sha256_of_parts(saved.state.bytes(), kThreads));
   };
-  bench::measure(state, row_of(saved, "SHA-256 of the same bytes in memory", 0.85),
+  const auto hash = [](bench::Blocks blocks) {
+    benchmark::DoNotOptimize(crc32_of(blocks[0]));
+    benchmark::DoNotOptimize(sha256_of(blocks[0]));
+  };
+  bench::measure(state,
+                 row_of(saved, "SHA-256 of the same bytes in memory", 0.85,
+                        "pread of the payload file, its CRC-32 and its SHA-256"),
                  {{},
                   [&] {
                     run_verb({"inspect", "--sha256", saved.path("a")});
                   }},
-                 {{}, hash_all});
+                 {{}, hash_all},
+                 {{}, [&] { bench::read_through({saved.payload("a")}, kThreads, hash); }});
 }
 
 /// Writes a copy of the checkpoint's elements; the limit writes as many bytes into as many new
@@ -120,22 +159,33 @@ void write_copy(benchmark::State& state, Shape shape, std::size_t files, double 
   const auto clear = [&] { std::filesystem::remove_all(out); };
   std::vector<std::string> arguments = verb;
   arguments.insert(arguments.end(), {saved.path("a"), out});
-  const auto write_all = [&] {
+  const std::size_t share = saved.bytes() / files;
+  /// Calls write(number, path) for each new file, on as many threads.
+  const auto each_file = [&](const std::function<void(std::size_t, const std::string&)>& write) {
     std::filesystem::create_directory(out);
-    const std::size_t share = saved.bytes() / files;
     std::vector<std::jthread> threads;
     for (std::size_t t = 0; t < kThreads; ++t) {
       threads.emplace_back([&, t] {
-        for (std::size_t file = t; file < files; file += kThreads) {
-          bench::write_new_file(out + "/" + std::to_string(file),
-                                saved.state.bytes().subspan(file * share, share), 1,
-                                bench::Durable::kNo);
-        }
+        for (std::size_t n = t; n < files; n += kThreads) write(n, out + "/" + std::to_string(n));
       });
     }
   };
-  bench::measure(state, row_of(saved, "pwrite of as many new files", aim),
-                 {clear, [&] { run_verb(arguments); }}, {clear, write_all});
+  const auto write_all = [&] {
+    each_file([&](std::size_t n, const std::string& path) {
+      bench::write_new_file(path, saved.state.bytes().subspan(n * share, share), 1,
+                            bench::Durable::kNo);
+    });
+  };
+  const auto copy_all = [&] {
+    each_file([&](std::size_t n, const std::string& path) {
+      bench::copy_part(saved.payload("a"), n * share, share, path);
+    });
+  };
+  bench::measure(state,
+                 row_of(saved, "pwrite of as many new files", aim,
+                        "pread of the payload file, its CRC-32, pwrite of as many new files, and "
+                        "pread of these with their CRC-32"),
+                 {clear, [&] { run_verb(arguments); }}, {clear, write_all}, {clear, copy_all});
 }
 
 const std::vector<std::string> kReshard = {"reshard", "--ranks", "4"};
