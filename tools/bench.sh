@@ -41,20 +41,32 @@ interop_path() {
   say "${XDG_CACHE_HOME:-$HOME/.cache}/reprise/interop/$(sed -n 's/^torch==/torch-/p' tests/interop/requirements.txt)"
 }
 
+# bench_beside ENV NAME [ROW...]: the comparison with the packages of an environment, as
+# build/bench/NAME.json.
+bench_beside() {
+  local env="$1" out="build/bench/$2.json"
+  shift 2
+  "$env/bin/python" tests/interop/beside_torch.py build/release/bench/bench_beside_torch \
+    build/release/reprise "$out" "$@" 2>build/log/beside-torch.log ||
+    { tail -n 20 build/log/beside-torch.log; return 1; }
+}
+
 # bench_beside_torch [ROW...]: runs the comparison with PyTorch; without its environment it says so
-# and runs nothing.
+# and runs nothing. Manifests are compared with the newest Megatron-Core, where that is installed,
+# because the other has none.
 bench_beside_torch() {
-  local env="${REPRISE_INTEROP_ENV:-}"
+  local env="${REPRISE_INTEROP_ENV:-}" newest
   [[ -n "$env" ]] || env="$(interop_path)"
+  newest="$(interop_newest_path)"
   step "beside PyTorch"
-  rm -f build/bench/beside_torch.json  # an earlier run's results are not this one's
+  rm -f build/bench/beside_torch*.json  # an earlier run's results are not this one's
   if [[ ! -x "$env/bin/python" ]]; then
     say "    not run: no environment; ./dev interop makes it"
     return 0
   fi
-  "$env/bin/python" tests/interop/beside_torch.py build/release/bench/bench_beside_torch \
-    build/release/reprise build/bench/beside_torch.json "$@" 2>build/log/beside-torch.log ||
-    { tail -n 20 build/log/beside-torch.log; return 1; }
+  bench_beside "$env" beside_torch "$@" || return 1
+  [[ " ${*:-manifest} " == *" manifest "* && -x "$newest/bin/python" && ! "$env" -ef "$newest" ]] || return 0
+  bench_beside "$newest" beside_torch_newest manifest
 }
 
 # bench_python [ARGUMENT...]: writes the page of the Python package. PYTHONPATH names peers, if any.
@@ -98,6 +110,7 @@ bench_publish() {
   command -v python3 >/dev/null || die "--publish needs python3: apt-get install python3"
   rm -f build/bench/*.json
   cut -d ' ' -f 1-3 /proc/loadavg >build/bench/load_before.txt
+  say "load averages before the run: $(<build/bench/load_before.txt)"
   for name in "${benches_published[@]}"; do
     bench_one "$name" --benchmark_filter="$(bench_filter "$name")" \
       --benchmark_out="build/bench/$name.json" --benchmark_out_format=json || return 1

@@ -194,12 +194,17 @@ interop_on_release() {
   checked env ${folder:+PYTHONPATH="$folder"} "$python" tests/interop/releases.py --reprise build/release/reprise
 }
 
+# Prints where the environment with the newest releases is, if there is one.
+interop_newest_path() {
+  say "${XDG_CACHE_HOME:-$HOME/.cache}/reprise/interop/newest-$(sed -n 's/^megatron-core==/megatron-core-/p' tests/interop/requirements-newest.txt)"
+}
+
 # Installs the newest releases and sets interop_env. Status as interop_install; what was not run or
 # failed is recorded.
 interop_newest_environment() {
   local python rc wanted=tests/interop/requirements-newest.txt
   if python="$(python_of 3.12 3.13)"; then  # Megatron-Core after 0.16 needs one of these
-    interop_env="${XDG_CACHE_HOME:-$HOME/.cache}/reprise/interop/newest-$(sed -n 's/^megatron-core==/megatron-core-/p' "$wanted")"
+    interop_env="$(interop_newest_path)"
     interop_install "$interop_env" "$wanted" "$python" && return 0
     rc=$?
   else

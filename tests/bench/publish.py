@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Writes a page from the results of one run of benchmarks: publish.py RESULTS OUT
 
-RESULTS holds Google Benchmark's JSON, one file per executable (save.json, ...), and beside_torch.json
-if PyTorch took part. Writes OUT/<date>-<machine>.json and .md, and prints the page. Needs only Python;
-nothing that is built or measured needs it.
+RESULTS holds Google Benchmark's JSON, one file per executable (save.json, ...), and beside_torch*.json, one
+for each environment of PyTorch that took part. Writes OUT/<date>-<machine>.json and .md, and prints the page.
+Needs only Python; nothing that is built or measured needs it.
 
-Counters that the script reads: ours_GBps, limit_GBps, ratio, aim (0: none), noise, peak_MiB, threads; seconds,
-aim_seconds, items; items_per_second, aim_per_second (0: none); read_over_needed, aim_read_over_needed.
+Counters that the script reads: ours_GBps, limit_GBps, ratio, bare_ratio, aim (0: none), noise, peak_MiB, threads;
+seconds, bare_seconds, aim_seconds, items; items_per_second, aim_per_second (0: none); read_over_needed,
+aim_read_over_needed. The label of a row is "limit: WORDS; bare: WORDS", or one of the two.
 """
 import datetime
 import json
@@ -17,25 +18,13 @@ import re
 import subprocess
 import sys
 
-# Reasons why a row misses its aim or is slower than PyTorch. The first entry whose pattern matches the row applies. The
-# entries are written by hand for rows that were investigated; this run did not measure them.
+# Reasons why a row misses its aim or is slower than PyTorch, where no bare work was measured with it. The first entry
+# whose pattern matches the row applies. The entries are written by hand for rows that were investigated.
 REASONS = [
-    (r"^save_to_memory/small", "the kernel's write takes nine tenths of a save; the plan, .metadata and the 1.4 KB around each of 10,000 tensors are the rest"),
-    (r"^warm_load/small", "seven tenths are the kernel's copies in preadv, which the limit, a copy of the mapped file, does without; two ninths are .metadata"),
-    (r"^warm_load/large", "a load reads with pread, because an error while a mapped file is read ends the process; the limit copies the mapped file"),
-    (r"^reshard/short_rows_to_columns", "each of four ranks reads the whole file, since a call for each run of 128 bytes takes longer, so 0.25 is the most"),
-    (r"^reshard/short_columns_to_rows", "each run of 128 bytes is copied by itself to its place"),
-    (r"^reshard/", "a call for each run of some 4 KiB takes longer than to copy it"),
-    (r"^diff/", "beside reading both, each side is summed by CRC-32 and both are compared"),
-    (r"^digest", "each element is mixed for itself, so the time goes with the number of elements"),
-    (r"^sha256", "the tensors are also read, and their CRC-32 is checked"),
-    (r"^write_copy/reshard", "a loop of pread and pwrite that checks nothing has 0.71 of the limit, and all that was written is read back"),
     (r"^round_trips", "89 offers, 61 archives written and 178 read: 5 to 7 us each, a quarter of it the allocator"),
     (r"^plans_only", "it makes four local plans, a global plan with its proof, a catalogue and four load plans, for which the aim leaves 20 us of a core"),
     (r"^a_tenth", "it runs 188 pairs a second, each a load by up to 8 ranks, of which every element is compared"),
     (r"^all_scenarios", "two fifths are the judges, a quarter the engine, a tenth the training"),
-    (r"^save_2048_ranks_512_tensors/given_rows \(", "gathering the boxes of each key from 2,048 plans takes half of it, reading the wire a fifth"),
-    (r"^save_2048_ranks_512_tensors/given", "no two tensors are held alike, so each is sorted and proved by itself"),
     (r"^save .*no checksums", "ours is as fast as pwrite by two threads to the same tmpfs (save_to_memory/large), so nothing is left to gain"),
     (r"^until the job may go on", "both copy the whole state once, and go on"),
     (r"^load .*CRC-32 verified", "all records are read and their CRC-32 computed; torch checks none"),
@@ -43,8 +32,11 @@ REASONS = [
 
 BESIDE_AIM = 1.5  # times as fast as the peer, or as fast as the limit
 
-ABOUT_REASONS = ("Reasons are from a list kept by hand, written where a row was looked into, and not measured by this run; "
-                 "`not explained`: the list has none.")
+BY_HAND = "by hand: "
+ABOUT_REASONS = ("`by hand`: the reason is from a list kept by hand, written where a row was looked into, and not measured by "
+                 "this run; `not explained`: the list has none.")
+ABOUT_BARE = ("`bare` makes only the system calls and passes over memory that the work can't do without. It was measured in this run, "
+              "in turns with ours and the limit where there is one. The column has its share of the limit, or its time.")
 
 
 def output_of(*command):
@@ -104,44 +96,71 @@ def seconds(value):
 
 def reason(*words):
     text = " ".join(words)
-    return next((why for pattern, why in REASONS if re.search(pattern, text)), "not explained")
+    return next((BY_HAND + why for pattern, why in REASONS if re.search(pattern, text)), "not explained")
 
 
-def row(what, ours, limit, ratio, aim, met, peak):
-    why = "" if met != "missed" else reason(what)
-    return [what, ours, limit, ratio, aim, met, peak, why]
+def row(what, ours, limit, ratio, aim, met, peak="", bare="", measured=""):
+    """Returns the cells of a row. `measured` is what this run says about why the row misses its aim, if it does."""
+    why = "" if met != "missed" else measured or reason(what)
+    return [what, ours, limit, ratio, bare, aim, met, peak, why]
+
+
+def name_of(benchmark):
+    return re.sub(r"/(iterations:\d+|manual_time|real_time|threads:\d+)", "", benchmark["name"])
+
+
+def label_of(benchmark, part):
+    """Returns the words for the limit or the bare work of a row."""
+    return first_match(rf"(?:^|; ){part}: (.*?)(?:; bare: |$)", benchmark.get("label", ""), "")
 
 
 def rows_of(benchmark):
     """Yields one row for each comparison of a benchmark with a limit or an aim."""
     if benchmark.get("run_type") != "iteration":
         return
-    what = re.sub(r"/(iterations:\d+|manual_time|real_time|threads:\d+)", "", benchmark["name"])
+    what = name_of(benchmark)
     if benchmark.get("error_occurred"):
-        yield row(what, benchmark.get("error_message", "failed"), "", "", "", "missed", "")
+        yield row(what, benchmark.get("error_message", "failed"), "", "", "", "missed")
         return
     peak = number(benchmark["peak_MiB"]) if "peak_MiB" in benchmark else ""
     if "ratio" in benchmark:
-        aim = benchmark.get("aim", 0)
-        met = "" if aim == 0 else "met" if benchmark["ratio"] >= aim else "missed"
+        aim, ratio = benchmark.get("aim", 0), benchmark["ratio"]
+        met = "" if aim == 0 else "met" if ratio >= aim else "missed"
         threads = f", {benchmark['threads']:.0f} threads" if benchmark.get("threads", 1) > 1 else ""
-        limit = benchmark.get("label", "").removeprefix("limit: ")
-        yield row(what, f"{number(benchmark['ours_GBps'])} GB/s", f"{number(benchmark['limit_GBps'])} GB/s: {limit}{threads}",
-                  number(benchmark["ratio"]), f"{aim:g}" if aim else "", met, peak)
+        bare = measured = ""
+        if "bare_ratio" in benchmark:
+            bare = number(benchmark["bare_ratio"])
+            measured = f"bare has {bare} of the limit, ours {number(ratio / benchmark['bare_ratio'])} of bare"
+        yield row(what, f"{number(benchmark['ours_GBps'])} GB/s", f"{number(benchmark['limit_GBps'])} GB/s: {label_of(benchmark, 'limit')}{threads}",
+                  number(ratio), f"{aim:g}" if aim else "", met, peak, bare, measured)
     if "read_over_needed" in benchmark:
         aim = benchmark["aim_read_over_needed"]
         met = "met" if benchmark["read_over_needed"] <= aim else "missed"
-        yield row(f"{what}: bytes read", "", "bytes needed", f"{benchmark['read_over_needed']:.3f}", f"at most {aim:g}", met, "")
+        yield row(f"{what}: bytes read", "", "bytes needed", f"{benchmark['read_over_needed']:.3f}", f"at most {aim:g}", met)
     if "aim_per_second" in benchmark:
         aim, rate = benchmark["aim_per_second"], benchmark["items_per_second"]
         met = "" if aim == 0 else "met" if rate >= aim else "missed"
         yield row(what + ", 2 threads", f"{rate:,.0f} a second", "", "", f"at least {aim:,.0f}" if aim else "", met, peak)
     if "aim_seconds" in benchmark:
-        aim = benchmark["aim_seconds"]
-        met = "met" if benchmark["seconds"] <= aim else "missed"
+        aim, taken = benchmark["aim_seconds"], benchmark["seconds"]
+        met = "met" if taken <= aim else "missed"
+        bare = measured = ""
+        if "bare_seconds" in benchmark:
+            bare = seconds(benchmark["bare_seconds"])
+            measured = f"bare takes {bare}, ours {number(taken / benchmark['bare_seconds'])} times as long"
         if "items" in benchmark:
             what += f" ({benchmark['items']:,.0f} items)"
-        yield row(what, seconds(benchmark["seconds"]), "", "", f"at most {seconds(aim)}", met, peak)
+        yield row(what, seconds(taken), "", "", f"at most {seconds(aim)}", met, peak, bare, measured)
+
+
+def about_bare(benchmarks):
+    """Returns the lines that say what the bare work of each row is."""
+    found = {}
+    for benchmark in benchmarks:
+        words = label_of(benchmark, "bare")
+        if words and name_of(benchmark) not in found.setdefault(words, []):
+            found[words].append(name_of(benchmark))
+    return [ABOUT_BARE, ""] + [f"- {', '.join(names)}: {words}." for words, names in found.items()] if found else []
 
 
 def table(head, rows):
@@ -158,6 +177,10 @@ def beside_cells(entry):
     return [entry["what"], entry["ours"], ours, entry["torch"], theirs, number(entry["ratio"]), why]
 
 
+def about_reasons(rows):
+    return ["", ABOUT_REASONS] if any(why.startswith((BY_HAND, "not explained")) for *_, why in rows) else []
+
+
 def page(about, benches, beside):
     lines = [f"# Benchmarks of {about['date']}", ""]
     lines += [f"{about['cpu']}, {about['cores']} cores, {about['memory_GiB']} GiB, {about['kernel']}; tmpfs {about['tmpfs']}, disk {about['disk']};"]
@@ -168,28 +191,32 @@ def page(about, benches, beside):
     for name, document in benches.items():
         rows = [cells for benchmark in document["benchmarks"] for cells in rows_of(benchmark)]
         lines += ["", f"## {name}", ""]
-        lines += table(["what", "ours", "limit", "ratio", "aim", "", "peak MiB", "why"], rows)
-        if any(why for *_, why in rows):
-            lines += ["", ABOUT_REASONS]
+        lines += table(["what", "ours", "limit", "ratio", "bare", "aim", "", "peak MiB", "why"], rows)
+        bare = about_bare(document["benchmarks"])
+        lines += [""] + bare if bare else []
+        lines += about_reasons(rows)
     lines += ["", "## Beside PyTorch", ""]
-    if beside is None:
+    if not beside:
         return lines + ["Not run: no environment; `./dev interop` makes it."]
-    found = beside["versions"]
-    lines += [f"torch {found['torch']}, megatron-core {found['megatron_core'] or 'not installed'}, Python {found['python']}, in turns with ours on the same",
-              "bytes and files, all on the tmpfs, where syncing costs nothing. A ratio above 1: ours is faster. Ranks in turn: one",
-              "process loads each rank's share after the other, each alone on the machine; so do we.", ""]
-    lines += table(["what", "ours", "", "PyTorch", "", "ratio", "why"], [beside_cells(entry) for entry in beside["rows"]])
-    lines += ["", ABOUT_REASONS]
-    same = [entry for entry in beside["rows"] if "other_owners" in entry]
+    lines += ["In turns with ours on the same bytes and files, all on the tmpfs, where syncing costs nothing. A ratio above 1: ours is",
+              "faster. Ranks in turn: one process loads each rank's share after the other, each alone on the machine; so do we."]
+    measured = set()
+    for document in beside:
+        found = document["versions"]
+        rows = [beside_cells(entry) for entry in document["rows"]]
+        measured |= {entry["row"] for entry in document["rows"]}
+        lines += ["", f"Measured with torch {found['torch']}, megatron-core {found['megatron_core'] or 'not installed'}, Python {found['python']}:", ""]
+        lines += table(["what", "ours", "", "PyTorch", "", "ratio", "why"], rows) + about_reasons(rows)
+    same = [entry for document in beside for entry in document["rows"] if "other_owners" in entry]
     lines += [""] + [f"{entry['what']}: {entry['other_owners']} of {entry['items']} shards have another owner." for entry in same]
-    return lines + [f"{line}." for line in beside["not_run"]]
+    return lines + [f"{line}." for document in beside for line in document["not_run"] if line.split(":")[0] not in measured]
 
 
 def main(results, out):
     results, out = pathlib.Path(results), pathlib.Path(out)
-    benches = {file.stem: json.loads(file.read_text()) for file in sorted(results.glob("*.json")) if file.stem != "beside_torch"}
-    beside_file = results / "beside_torch.json"
-    beside = json.loads(beside_file.read_text()) if beside_file.exists() else None
+    found = {file.stem: json.loads(file.read_text()) for file in sorted(results.glob("*.json"))}
+    benches = {name: document for name, document in found.items() if not name.startswith("beside_torch")}
+    beside = [document for name, document in found.items() if name.startswith("beside_torch")]
     about = {"date": datetime.date.today().isoformat(), **machine(results)}
     slug = slug_of(about)
     out.mkdir(parents=True, exist_ok=True)
