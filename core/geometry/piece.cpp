@@ -1,6 +1,7 @@
 #include "core/geometry/piece.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <utility>
 #include <vector>
@@ -8,23 +9,60 @@
 #include "core/base/check.hpp"
 #include "core/geometry/strided_copy.hpp"
 
+#if defined(__x86_64__)
+#include <emmintrin.h>
+#endif
+
 namespace reprise {
 namespace {
 
-/// Copies all runs of the innermost `level` dimensions. The first run is at `place`.
-void copy_level(const StridedCopy& copy, std::int32_t level, const RunPlace& place) {
-  const auto bytes = static_cast<std::size_t>(copy.run_bytes);
-  if (level == 0) {
-    std::memcpy(place.target, place.source, bytes);
-    return;
+/// Copies a run.
+struct Plainly {
+  void operator()(const RunPlace& at, std::size_t bytes) const {
+    std::memcpy(at.target, at.source, bytes);
   }
+};
+
+#if defined(__x86_64__)
+constexpr std::int64_t kCacheLine = 64;
+
+/// Copies a run of whole cache lines without reading the target into the cache first, which takes
+/// longer than the copy.
+struct PastTheCache {
+  void operator()(const RunPlace& at, std::size_t bytes) const {
+    for (std::size_t done = 0; done < bytes; done += sizeof(__m128i)) {
+      const auto* const from = reinterpret_cast<const __m128i*>(at.source + done);
+      _mm_stream_si128(reinterpret_cast<__m128i*>(at.target + done), _mm_loadu_si128(from));
+    }
+  }
+};
+
+/// True if the runs are whole cache lines of a large target with gaps between the runs. Such a
+/// target is no buffer that is soon read again.
+bool goes_past_the_cache(const StridedCopy& copy) {
+  constexpr std::int64_t kLarge = std::int64_t{64} << 10U;
+  if (copy.bytes() < kLarge || copy.dims == 0) return false;
+  if (copy.dim[0].target_step == copy.run_bytes) return false;
+  std::int64_t all =
+      copy.run_bytes | static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(copy.target));
+  for (std::int32_t d = 0; d < copy.dims; ++d) all |= copy.dim[d].target_step;
+  return all % kCacheLine == 0;
+}
+#endif
+
+/// Copies all runs of the innermost `level` dimensions. The first run is at `place`.
+template <class CopyRun>
+void copy_level(const StridedCopy& copy, std::int32_t level, const RunPlace& place,
+                const CopyRun& copy_run) {
+  const auto bytes = static_cast<std::size_t>(copy.run_bytes);
+  if (level == 0) return copy_run(place, bytes);
   const StridedCopy::Dim& dim = copy.dim[level - 1];
   for (std::int64_t i = 0; i < dim.count; ++i) {
     const RunPlace inner{place.source + i * dim.source_step, place.target + i * dim.target_step};
     if (level == 1) {
-      std::memcpy(inner.target, inner.source, bytes);
+      copy_run(inner, bytes);
     } else {
-      copy_level(copy, level - 1, inner);
+      copy_level(copy, level - 1, inner, copy_run);
     }
   }
 }
@@ -100,7 +138,15 @@ std::vector<Piece> pieces_of_range(const Box& box, std::int64_t begin, std::int6
 void copy_strided(const ConstStridedView& source, const StridedView& target, const Dims& extents,
                   std::size_t element_bytes) {
   const StridedCopy copy = strided_copy(source, target, extents, element_bytes);
-  if (copy.runs > 0) copy_level(copy, copy.dims, {copy.source, copy.target});
+  if (copy.runs == 0) return;
+#if defined(__x86_64__)
+  if (goes_past_the_cache(copy)) {
+    copy_level(copy, copy.dims, {copy.source, copy.target}, PastTheCache{});
+    _mm_sfence();  // so that other threads see the stores no later than plain ones
+    return;
+  }
+#endif
+  copy_level(copy, copy.dims, {copy.source, copy.target}, Plainly{});
 }
 
 }  // namespace reprise

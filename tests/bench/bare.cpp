@@ -15,6 +15,7 @@
 #include "core/adapters/posix/host_device.hpp"
 #include "core/adapters/posix/posix_store.hpp"
 #include "core/format/zip/crc32.hpp"
+#include "core/geometry/piece.hpp"
 #include "core/ports/passing_device.hpp"
 #include "core/ports/passing_store.hpp"
 #include "tests/bench/limit.hpp"
@@ -41,24 +42,6 @@ void require(ssize_t moved, std::size_t wanted, const char* call) {
   }
 }
 
-/// Copies runs of `kBytes` bytes, or of any number if that is 0.
-template <std::size_t kBytes>
-void copy_runs(const StridedCopy& copy, RunPlace at) {
-  const std::size_t bytes = kBytes == 0 ? static_cast<std::size_t>(copy.run_bytes) : kBytes;
-  const StridedCopy::Dim dim = copy.dims == 0 ? StridedCopy::Dim{1, 0, 0} : copy.dim[0];
-  for (std::int64_t i = 0; i < dim.count; ++i) {
-    std::memcpy(at.target, at.source, bytes);
-    at.source += dim.source_step;
-    at.target += dim.target_step;
-  }
-}
-
-void make(const StridedCopy& copy) {
-  if (copy.dims > 1) give_up("a copy in more dimensions than benchmarks have");
-  const RunPlace at{copy.source, copy.target};
-  copy.run_bytes == 128 ? copy_runs<128>(copy, at) : copy_runs<0>(copy, at);
-}
-
 }  // namespace
 
 /// Passes copies on and remembers them. Keeps the staging memory, and gives it again to the next
@@ -70,8 +53,7 @@ class BareCalls::Device final : public PassingDevice {
   DeviceEvent scatter(std::span<const ScatterCopy> copies) override {
     for (const auto& copy : copies) {
       calls_.steps_.push_back({.first = static_cast<std::uint32_t>(calls_.copies_.size())});
-      calls_.copies_.push_back(
-          strided_copy(copy.host, copy.device, copy.extents, copy.element_bytes));
+      calls_.copies_.push_back(copy);
     }
     return inner().scatter(copies);
   }
@@ -171,7 +153,8 @@ void BareCalls::load() {
   for (const auto& path : files_) files.emplace_back(path, O_RDONLY);
   for (const Step& step : steps_) {
     if (step.parts == 0) {
-      make(copies_[step.first]);
+      const ScatterCopy& copy = copies_[step.first];
+      copy_strided(copy.host, copy.device, copy.extents, copy.element_bytes);
       continue;
     }
     const auto parts = parts_of(step);

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "core/base/bytes.hpp"
-#include "core/geometry/strided_copy.hpp"
 #include "core/load/load.hpp"
 
 namespace reprise::bench {
@@ -65,7 +64,7 @@ class BareCalls {
   std::vector<std::string> files_;     ///< in the order in which they were opened
   std::vector<Step> steps_;
   std::vector<iovec> parts_;
-  std::vector<StridedCopy> copies_;
+  std::vector<ScatterCopy> copies_;
 };
 
 }  // namespace reprise::bench

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <new>
 
@@ -46,6 +47,32 @@ TEST(StridedCopies, loops_of_the_cpu_copy_every_case) {
                  {target.data() + one.target.offset, one.target.strides}, one.extents,
                  one.element_bytes);
     ASSERT_EQ(target.content(), one.expected()) << one.name;
+  }
+}
+
+/// Copies rows of `run` bytes, one after another, to rows that are `step` bytes apart, of which the
+/// first is at `first`. Returns whether these and no other bytes have arrived.
+bool copies_rows(std::int64_t run, std::int64_t step, std::int64_t first) {
+  constexpr std::int64_t kRows = 2048;
+  Bytes content(static_cast<std::size_t>(run * kRows));
+  for (std::size_t i = 0; i < content.size(); ++i) content[i] = static_cast<std::byte>(i * 7 / 5);
+  Bytes expected(static_cast<std::size_t>(first + step * kRows), std::byte{0xEE});
+  const Aligned source(content);
+  const Aligned target(expected);
+  for (std::int64_t row = 0; row < kRows; ++row) {
+    std::copy_n(content.begin() + row * run, run, expected.begin() + first + row * step);
+  }
+  copy_strided({source.data(), {run, 1}}, {target.data() + first, {step, 1}}, {kRows, run}, 1);
+  return target.content() == expected;
+}
+
+TEST(StridedCopies, large_ones_to_rows_with_gaps_copy_these_rows_alone) {
+  for (const std::int64_t run : {64, 128, 192, 100}) {
+    for (const std::int64_t gap : {0, 4, 64, 320}) {
+      for (const std::int64_t first : {0, 4, 64}) {
+        EXPECT_TRUE(copies_rows(run, run + gap, first)) << run << " " << gap << " " << first;
+      }
+    }
   }
 }
 
