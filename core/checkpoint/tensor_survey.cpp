@@ -14,7 +14,9 @@
 namespace reprise {
 namespace {
 
-constexpr std::size_t kBlockBytes = std::size_t{4} << 20U;
+/// Small enough for a block to be still in the core's cache when its checksum is computed and when
+/// it is handed on.
+constexpr std::size_t kBlockBytes = std::size_t{256} << 10U;
 
 /// Reads items for one thread.
 class Surveyor {

@@ -17,7 +17,7 @@ namespace reprise {
 
 struct SurveyPorts {
   Device& device;  ///< of the host
-  Tasks& tasks;    ///< each thread needs about 8 MiB
+  Tasks& tasks;    ///< each thread needs about 0.5 MiB
   Progress& progress;
 };
 

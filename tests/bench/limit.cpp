@@ -31,8 +31,10 @@ constexpr std::size_t kLine = 64;
 /// Number of bytes that one system call reads or writes. Larger calls are no faster; smaller calls
 /// are slower.
 constexpr std::size_t kCall = std::size_t{16} << 20U;
-/// Number of bytes that stay in a thread's cache.
+/// Number of bytes that stay in a thread's cache if they are only read there.
 constexpr std::size_t kBlock = std::size_t{1} << 20U;
+/// The same if they are used, too. Larger blocks are slower.
+constexpr std::size_t kUsedBlock = std::size_t{256} << 10U;
 
 /// Divides the range [0, size) equally among `threads` threads, of which the caller's is one. Each
 /// thread calls part(begin, end) for its share.
@@ -156,8 +158,8 @@ void read_through(const std::vector<std::string>& paths, int threads,
   std::vector<OpenFile> files;
   for (const auto& path : paths) files.emplace_back(path, O_RDONLY);
   in_parts(std::filesystem::file_size(paths[0]), threads, [&](std::size_t begin, std::size_t end) {
-    const std::size_t step = kBlock / paths.size();
-    std::vector<std::byte> memory(kBlock);
+    const std::size_t step = (use ? kUsedBlock : kBlock) / paths.size();
+    std::vector<std::byte> memory(step * paths.size());
     std::vector<MutableByteSpan> blocks(paths.size());
     for (std::size_t at = begin; at < end; at += blocks[0].size()) {
       const std::size_t size = std::min(step, end - at);
@@ -174,16 +176,16 @@ void copy_part(const std::string& path, std::size_t begin, std::size_t bytes,
                const std::string& to) {
   const OpenFile source(path, O_RDONLY);
   const OpenFile target(to, O_RDWR | O_CREAT | O_EXCL);
-  std::vector<std::byte> memory(kBlock);
+  std::vector<std::byte> memory(kUsedBlock);
   std::uint32_t sums[2] = {};
-  for (std::size_t at = 0; at < bytes; at += kBlock) {
-    const auto block = MutableByteSpan(memory).first(std::min(kBlock, bytes - at));
+  for (std::size_t at = 0; at < bytes; at += kUsedBlock) {
+    const auto block = MutableByteSpan(memory).first(std::min(kUsedBlock, bytes - at));
     read_whole(source, begin + at, block);
     sums[0] ^= crc32_of(block);
     write_whole(target, at, block);
   }
-  for (std::size_t at = 0; at < bytes; at += kBlock) {
-    const auto block = MutableByteSpan(memory).first(std::min(kBlock, bytes - at));
+  for (std::size_t at = 0; at < bytes; at += kUsedBlock) {
+    const auto block = MutableByteSpan(memory).first(std::min(kUsedBlock, bytes - at));
     read_whole(target, at, block);
     sums[1] ^= crc32_of(block);
   }
