@@ -127,7 +127,7 @@ struct DiffOptions {
   std::function<bool(std::string_view path)> path_ignored;
   /// Size of the blocks read from each side. Each thread uses three buffers of this size: one for
   /// each side, and one for staging.
-  std::uint64_t block_bytes = std::uint64_t{512} << 10U;
+  std::uint64_t block_bytes = std::uint64_t{128} << 10U;
   std::size_t differences_max = 8;  ///< upper limit per object
   /// If true, each record that is read is compared with its checksum. Objects and files are then
   /// read twice; tensors are not.

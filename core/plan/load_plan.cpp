@@ -1,7 +1,6 @@
 #include "core/plan/load_plan.hpp"
 
 #include <algorithm>
-#include <numeric>
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -25,10 +24,12 @@ struct Hit {
 
 class Loader {
  public:
-  explicit Loader(const Catalog& catalog)
+  Loader(const Catalog& catalog, std::size_t tensors)
       : catalog_(catalog),
         tensor_wanted_(catalog.tensors.size()),
-        object_wanted_(catalog.objects.size()) {}
+        object_wanted_(catalog.objects.size()) {
+    hits_.reserve(tensors);
+  }
 
   void want(const TensorLeaf& leaf, std::uint32_t index) {
     const StoredTensor* stored = catalog_.tensor(leaf.key);
@@ -134,19 +135,18 @@ class Loader {
   }
 
   void make_reads() {
-    const auto place = [this](const Hit& hit) {
+    using Place = std::tuple<FileIndex, std::uint64_t, std::uint32_t, std::uint32_t, std::size_t>;
+    std::vector<Place> order;  // what is compared lies side by side, not in the catalog
+    order.reserve(hits_.size());
+    for (const Hit& hit : hits_) {
       const StoredChunk& chunk = catalog_.tensors[hit.tensor].chunks[hit.chunk];
-      return std::tuple(chunk.file, chunk.range.offset, hit.tensor, hit.chunk);
-    };
-    std::vector<std::uint32_t> order(hits_.size());
-    std::iota(order.begin(), order.end(), 0U);
-    std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
-      return std::pair(place(hits_[a]), a) < std::pair(place(hits_[b]), b);
-    });
+      order.emplace_back(chunk.file, chunk.range.offset, hit.tensor, hit.chunk, order.size());
+    }
+    std::sort(order.begin(), order.end());
     auto& reads = plan_.reads;
     reads.reserve(hits_.size());
-    for (const std::uint32_t at : order) {
-      const Hit& hit = hits_[at];
+    for (const Place& place : order) {
+      const Hit& hit = hits_[std::get<4>(place)];
       if (reads.empty() || reads.back().tensor != hit.tensor || reads.back().chunk != hit.chunk) {
         reads.push_back({hit.tensor, hit.chunk, {}});
       }
@@ -188,7 +188,7 @@ class Loader {
 
 LoadPlan load_plan(std::span<const TensorLeaf> wanted, std::span<const ObjectLeaf> wanted_objects,
                    const Catalog& catalog) {
-  Loader loader(catalog);
+  Loader loader(catalog, wanted.size());
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     loader.want(wanted[i], static_cast<std::uint32_t>(i));
   }
