@@ -162,6 +162,10 @@ std::uint64_t hash_of(const TensorForm& form) {
 LocalPlan local_plan(const StateDict& state, GlobalRank self, ChunkRule describe) {
   LocalPlan plan;
   Offers offers(self, describe);
+  const auto given = std::ranges::count_if(state.tensors, [](const TensorLeaf& leaf) {
+    return !leaf.placed;  // those whose boxes differ from their placement's are few
+  });
+  offers.given().reserve(static_cast<std::size_t>(given));
   for (const TensorLeaf& leaf : state.tensors) offers.add(leaf);
   for (const ObjectLeaf& leaf : state.objects) {
     plan.objects.push_back({object_name(leaf), leaf.replica, leaf.is_plain()});
