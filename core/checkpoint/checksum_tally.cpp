@@ -13,7 +13,7 @@ namespace reprise {
 namespace {
 
 constexpr std::size_t kKept = 64;  // mismatches kept per file: the first by offset
-/// Once this many mismatches have been kept in all, only one is kept for each further file.
+/// Most mismatches kept in all, unless there are more files: of each, the first is kept.
 constexpr std::size_t kKeptInAll = 1024;
 constexpr std::size_t kFilesNamed = 6;
 constexpr std::string_view kElements = "data/";  // name prefix of element records
@@ -73,16 +73,25 @@ void ChecksumTally::add(const std::string& file, const Record& record, bool matc
                  place.key, place.file, place.offset});
 }
 
+/// Keeps what comes first by file, offset and key, whatever comes first in time: once there are too
+/// many, the last file with several gives up its last. What was given up stays beyond the limit,
+/// since what comes later can only push it further back.
 void ChecksumTally::keep(OfFile& of_file, Finding finding) {
   auto& kept = of_file.kept;
   const auto before = [](const Finding& a, const Finding& b) {
-    return std::tie(a.offset, a.key) < std::tie(b.offset, b.key);
+    return std::tie(a.offset, a.key, a.message) < std::tie(b.offset, b.key, b.message);
   };
   kept.insert(std::ranges::upper_bound(kept, finding, before), std::move(finding));
   ++kept_;
-  if (kept.size() <= (kept_ <= kKeptInAll ? kKept : 1)) return;
-  kept.pop_back();
-  --kept_;
+  const auto give_up = [this](Findings& from) {
+    from.pop_back();
+    --kept_;
+  };
+  if (kept.size() > kKept) give_up(kept);
+  if (kept_ <= kKeptInAll) return;
+  const auto last = std::find_if(files_.rbegin(), files_.rend(),
+                                 [](const auto& file) { return file.second.kept.size() > 1; });
+  if (last != files_.rend()) give_up(last->second.kept);
 }
 
 void ChecksumTally::add(const ChecksumTally& other) {
