@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "core/checkpoint/earliest_failure.hpp"
 #include "reprise/ports.hpp"
 
 namespace reprise {
@@ -40,9 +40,7 @@ inline void add_batches(std::size_t item, std::int64_t elements, std::size_t wid
 template <class Make>
 void do_all(Tasks& tasks, std::size_t count, const Make& make) {
   std::atomic<std::size_t> next = 0;
-  std::mutex failing;
-  std::size_t failed = count;
-  std::exception_ptr failure;
+  EarliestFailure failed;
   std::vector<std::unique_ptr<Task>> running;
   for (std::size_t thread = 0; thread < static_cast<std::size_t>(tasks.threads()); ++thread) {
     running.push_back(tasks.start([&, thread] {
@@ -52,11 +50,7 @@ void do_all(Tasks& tasks, std::size_t count, const Make& make) {
         for (i = next++; i < count; i = next++) worker(i);
       } catch (...) {
         next = count;
-        const std::lock_guard lock(failing);
-        if (!failure || i < failed) {
-          failed = i;
-          failure = std::current_exception();
-        }
+        failed.note(i, std::current_exception());
         throw;
       }
     }));
@@ -65,11 +59,10 @@ void do_all(Tasks& tasks, std::size_t count, const Make& make) {
     try {
       task->wait();
     } catch (...) {
-      const std::lock_guard lock(failing);
-      if (!failure) failure = std::current_exception();
+      failed.note(count, std::current_exception());
     }
   }
-  if (failure) std::rethrow_exception(failure);
+  failed.rethrow();
 }
 
 }  // namespace reprise

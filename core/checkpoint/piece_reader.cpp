@@ -39,23 +39,36 @@ void SharedChecksums::take(std::size_t reading, TensorReader& reader) {
   if (!found->second->complete()) return;
   const auto whole = std::move(found->second);
   open_.erase(found);
-  whole->judge_taken();
-  whole->open_rest();
+  finish(reading, *whole);
+}
+
+/// Reads and counts all that can be, also after a failure.
+void SharedChecksums::finish(std::size_t reading, TensorReader& whole) {
+  const auto try_to = [&](void (TensorReader::*read)()) {
+    try {
+      (whole.*read)();
+    } catch (const Error& error) {
+      failures_.try_emplace(reading, error);
+    }
+  };
+  try_to(&TensorReader::judge_taken);
+  try_to(&TensorReader::open_rest);
 }
 
 ChecksumTally& SharedChecksums::counted() {
-  for (const auto& [reading, whole] : open_) {
-    try {
-      whole->judge_taken();
-    } catch (const Error&) {  // the tensor's first error was told to the thread that met it
-    }
-  }
+  for (const auto& [reading, whole] : open_) finish(reading, *whole);
   open_.clear();
   return tally_;
 }
 
+const Error* SharedChecksums::failure_of(std::size_t reading) const {
+  const auto found = failures_.find(reading);
+  return found == failures_.end() ? nullptr : &found->second;
+}
+
 Findings SharedChecksums::judge() {
   CHECK(open_.empty(), open_.size());
+  if (!failures_.empty()) throw Error(failures_.begin()->second);
   Findings notes;
   for (const FileIndex file : files_without_small_records(checkpoint_, counted())) {
     count_small_records(checkpoint_, file, tally_);

@@ -16,6 +16,7 @@
 #include "core/checkpoint/tensor_reader.hpp"
 #include "core/geometry/piece.hpp"
 #include "reprise/device.hpp"
+#include "reprise/error.hpp"
 
 namespace reprise {
 
@@ -36,8 +37,8 @@ class SharedChecksums {
   std::unique_ptr<TensorReader> reader(std::size_t reading, const ReaderResources& resources,
                                        const StoredTensor& tensor);
   /// Takes over what `reader` delivered, even if it failed. Once all elements were delivered,
-  /// compares the tensor with its checksums and opens its items without elements; throws the errors
-  /// of reading for that. What is found does not depend on who hands over last.
+  /// compares the tensor with its checksums and opens its items without elements. If something
+  /// can't be read for that, it is no failure of whoever hands over last, but of the reading.
   void take(std::size_t reading, TensorReader& reader);
   /// Adds records that were counted elsewhere.
   void add(const ChecksumTally& others) { tally_.add(others); }
@@ -45,13 +46,18 @@ class SharedChecksums {
   /// files_without_small_records(). All readers must have handed over. Of a tensor of which some
   /// could not be read, the chunks count that could.
   ChecksumTally& counted();
-  /// Throws CHECKSUM for the first record that does not have its checksum. Returns notes, such as
-  /// on files without checksums. All readers must have handed over, and tensors of which something
-  /// was read must have been read as a whole.
+  /// Returns why something of a reading that take() still had to read can't be read; null if all
+  /// could. Complete after counted().
+  const Error* failure_of(std::size_t reading) const;
+  /// Throws the failure of the first reading that has one, or CHECKSUM for the first record that
+  /// does not have its checksum. Returns notes, such as on files without checksums. All readers
+  /// must have handed over, and tensors of which something was read must have been read as a whole.
   Findings judge();
 
  private:
   friend class PieceReader;
+
+  void finish(std::size_t reading, TensorReader& whole);
 
   Checkpoint checkpoint_;
   Device& device_;
@@ -59,6 +65,7 @@ class SharedChecksums {
   std::mutex taking_;
   ChecksumTally tally_;
   std::map<std::size_t, std::unique_ptr<TensorReader>> open_;  ///< readings yet to be completed
+  std::map<std::size_t, Error> failures_;                      ///< the first of each reading
 };
 
 /// The reader of one thread.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/base/caught.hpp"
 #include "core/checkpoint/record_checksum.hpp"
 #include "core/checkpoint/region_reader.hpp"
 #include "core/geometry/blocks.hpp"
@@ -92,7 +93,6 @@ TensorReader::TensorReader(const ReaderResources& resources, const TensorReader&
       sources_(whole.sources_),
       opened_(whole.opened_.size()),
       judges_(false),
-      counts_small_(false),
       wanted_(whole.wanted_) {
   for (std::uint32_t chunk = 0; chunk < opened_.size(); ++chunk) {
     const auto& theirs = whole.opened_[chunk];
@@ -119,10 +119,21 @@ void TensorReader::count_around(Archive& archive, const TensorItem& item,
   }
 }
 
+/// Opens an item once, even if that fails: what was counted of it must not be counted again.
 TensorReader::Opened& TensorReader::opened(std::uint32_t chunk) {
   auto& found = opened_[chunk];
   if (found) return *found;
-  const StoredChunk& stored = tensor_.chunks[chunk];
+  const auto failed = unopened_.find(chunk);
+  if (failed != unopened_.end()) throw Error(failed->second);
+  try {
+    return found.emplace(open(tensor_.chunks[chunk]));
+  } catch (const Error& error) {
+    unopened_.emplace(chunk, error);
+    throw;
+  }
+}
+
+TensorReader::Opened TensorReader::open(const StoredChunk& stored) {
   if (stored.form != ItemForm::kArchive) {
     Opened opened{resources_.checkpoint.tensor_item(tensor_, stored), std::nullopt};
     if (stored.form == ItemForm::kView && resources_.checksums != nullptr) {
@@ -133,23 +144,19 @@ TensorReader::Opened& TensorReader::opened(std::uint32_t chunk) {
         check_record(stored, judges_ ? *resources_.checksums : opened.around);
       }
     }
-    return found.emplace(std::move(opened));
+    return opened;
   }
   const auto slice = resources_.checkpoint.slice(tensor_.key, stored.file, stored.range);
   Archive archive(*slice);
-  if (resources_.checksums == nullptr) {
-    return found.emplace(Opened{Checkpoint::tensor_item(tensor_, stored, archive), std::nullopt});
-  }
-  const TensorItem item = Checkpoint::tensor_item(tensor_, stored, archive);
-  Opened opened{item, std::nullopt};
-  if (!item.overlaps) opened.seen.emplace(item.data_bytes);
-  count_around(archive, item, judges_ ? *resources_.checksums : opened.around);
-  return found.emplace(std::move(opened));
+  Opened opened{Checkpoint::tensor_item(tensor_, stored, archive), std::nullopt};
+  if (resources_.checksums == nullptr) return opened;
+  if (!opened.item.overlaps) opened.seen.emplace(opened.item.data_bytes);
+  count_around(archive, opened.item, judges_ ? *resources_.checksums : opened.around);
+  return opened;
 }
 
 /// Compares the record in which the chunk's view lies with its checksum, if nobody did before.
 void TensorReader::check_record(const StoredChunk& stored, ChecksumTally& tally) {
-  if (counts_small_) return resources_.checkpoint.check_record(tensor_, stored, tally);
   ChecksumTally own;
   if (!count_record(resources_.checkpoint, tensor_, stored, own)) return;
   tally.add(own);
@@ -201,12 +208,14 @@ void TensorReader::read_chunk(std::span<const Source> sources, std::span<const P
 
 void TensorReader::read(std::span<const Piece> wanted, std::byte* local, FilledCrc32* filled) {
   const std::span<const Source> all(sources_);
+  FirstFailure failure;  // what follows is read all the same, so that its damage is told too
   for (std::size_t begin = 0; begin < all.size();) {
     std::size_t end = begin + 1;
     while (end < all.size() && all[end].chunk == all[begin].chunk) ++end;
-    read_chunk(all.subspan(begin, end - begin), wanted, local, filled);
+    failure.attempt([&] { read_chunk(all.subspan(begin, end - begin), wanted, local, filled); });
     begin = end;
   }
+  failure.rethrow();
 }
 
 void TensorReader::take(TensorReader& other) {
@@ -225,15 +234,19 @@ void TensorReader::take(TensorReader& other) {
 }
 
 void TensorReader::judge_taken() {
+  FirstFailure failure;
   for (std::uint32_t chunk = 0; chunk < opened_.size(); ++chunk) {
-    if (opened_[chunk]) judge(chunk, *opened_[chunk]);
+    if (opened_[chunk]) failure.attempt([&] { judge(chunk, *opened_[chunk]); });
   }
+  failure.rethrow();
 }
 
 void TensorReader::open_rest() {
+  FirstFailure failure;
   for (std::uint32_t chunk = 0; chunk < tensor_.chunks.size(); ++chunk) {
-    if (!opened_[chunk]) judge(chunk, opened(chunk));
+    if (!opened_[chunk]) failure.attempt([&] { judge(chunk, opened(chunk)); });
   }
+  failure.rethrow();
 }
 
 bool TensorReader::judged() const {

@@ -9,6 +9,7 @@
 #include "core/checkpoint/byte_progress.hpp"
 #include "core/checkpoint/checksum_tally.hpp"
 #include "core/checkpoint/extents.hpp"
+#include "core/checkpoint/record_checksum.hpp"
 #include "core/geometry/dtype.hpp"
 
 namespace reprise {
@@ -91,6 +92,9 @@ Findings survey(Checkpoint& checkpoint, std::span<const SurveyItem> items, const
   ChecksumTally checksums;
   for (const auto& one : surveyors) {
     if (one) checksums.add(one->checksums());
+  }
+  for (const FileIndex file : files_without_small_records(checkpoint, checksums)) {
+    count_small_records(checkpoint, file, checksums);
   }
   return checksums.findings();
 }

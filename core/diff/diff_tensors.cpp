@@ -143,16 +143,10 @@ class SharesDiffer {
       auto& error = unread[shares[i].pair];
       if (error) continue;  // as if the tensor had been left there
       append(found[i], *results[shares[i].pair]);
-      if (found[i].errors) error = std::move(found[i].errors->unread);
+      if (found[i].unread) error = std::move(*found[i].unread);
     }
     measure(pairs, shares, found, results, unread);
-    for (std::size_t side : {0U, 1U}) {
-      for (std::size_t i = 0; i < shares.size(); ++i) {
-        auto& error = unread[shares[i].pair];
-        if (found[i].errors && !error) error = std::move(found[i].errors->of_end[side]);
-      }
-    }
-    end();
+    end(pairs, unread);
     return unread;
   }
 
@@ -187,7 +181,7 @@ class SharesDiffer {
       auto& change = results[shares[i].pair]->change;
       if (!change) change.emplace();
       change->add(*found[i].change);
-      if (found[i].errors) unread[shares[i].pair] = std::move(found[i].errors->unread);
+      if (found[i].unread) unread[shares[i].pair] = std::move(*found[i].unread);
     }
   }
 
@@ -204,16 +198,28 @@ class SharesDiffer {
     });
   }
 
-  /// Adds the checksums that were compared, and looks if the checkpoints are still those.
-  void end() {
+  /// Adds the checksums that were compared, and what of tensors that were read in parts could not
+  /// be read at their end. Looks if the checkpoints are still those.
+  void end(const std::deque<ComparedPair>& pairs, std::span<std::optional<Error>> unread) {
     for (const auto& differ : differs_) {
       if (!differ) continue;
       differ->add_to(sides_);
       differ->require_in_place();
     }
+    for (SharedChecksums* side : {&shared_.left, &shared_.right}) {
+      const ChecksumTally& counted = side->counted();
+      if (options_.checksums) {
+        (side == &shared_.left ? sides_.left_checksums : sides_.right_checksums).add(counted);
+      }
+      for (const ComparedPair& pair : pairs) {
+        const Error* failure = side->failure_of(pair.number);
+        if (failure == nullptr) continue;
+        if (!concerns_one_item(*failure)) throw Error(*failure);
+        auto& error = unread[pair.number];
+        if (!error) error = failure->within({.key = pair.tensors.key()});
+      }
+    }
     if (!options_.checksums) return;
-    sides_.left_checksums.add(shared_.left.counted());
-    sides_.right_checksums.add(shared_.right.counted());
     count_small(sides_.left, sides_.left_checksums);
     count_small(sides_.right, sides_.right_checksums);
   }

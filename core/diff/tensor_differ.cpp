@@ -11,29 +11,16 @@
 namespace reprise {
 namespace {
 
-/// Thrown if the tensor can't be read. The other tensors can still be compared.
-struct Unread {
-  Error error;
-};
-
+/// Calls `work`, which reads. Notes in `found` an error that concerns this tensor alone, unless
+/// there was one before.
 template <class Work>
-std::optional<Error> unread_in(const Work& work) {
-  try {
-    work();
-  } catch (const Unread& caught) {
-    return caught.error;
-  }
-  return std::nullopt;
-}
-
-/// Calls `work`, which reads. Throws Unread for an error that concerns this tensor alone.
-template <class Work>
-void read(const ComparedPair& pair, const Work& work) {
+void read(const ComparedPair& pair, PartDiff& found, const Work& work) {
   try {
     work();
   } catch (const Error& error) {
     if (!concerns_one_item(error)) throw;
-    throw Unread{error.within({.key = pair.tensors.key()})};
+    if (!found.unread)
+      found.unread = std::make_unique<Error>(error.within({.key = pair.tensors.key()}));
   }
 }
 
@@ -48,6 +35,7 @@ TensorDiffer::TensorDiffer(const DiffSides& sides, Device& device, const DiffOpt
     : left_side_(sides.left),
       right_side_(sides.right),
       seams_(sides.seams),
+      checksums_(options.checksums),
       staging_(options.block_bytes),
       left_{left_side_, device, staging_, options.checksums ? &left_checksums_ : nullptr},
       right_{right_side_, device, staging_, options.checksums ? &right_checksums_ : nullptr},
@@ -63,57 +51,50 @@ PartDiff TensorDiffer::compare(ComparedPair& pair, const std::optional<Box>& par
     left_to_do_ += static_cast<std::uint64_t>(box.elements()) * size_of(pair.left().dtype);
   }
   PartDiff found;
-  PartDiff::Errors errors;
-  Reader left;
-  Reader right;
   const auto reader_of = [&](SharedChecksums& shared, const ReaderResources& resources,
                              const StoredTensor& tensor) {
-    if (part) return shared.reader(pair.number, resources, tensor);
-    auto own = std::make_unique<TensorReader>(resources, tensor);
-    own->leave_small_records();
-    return own;
+    return part ? shared.reader(pair.number, resources, tensor)
+                : std::make_unique<TensorReader>(resources, tensor);
   };
-  errors.unread = unread_in([&] {
-    read(pair, [&] {
-      left = reader_of(shared_.left, left_, pair.left());
-      right = reader_of(shared_.right, right_, pair.right());
-    });
-    compare_blocks(pair, boxes, *left, *right, found);
-    if (part) return;
-    read(pair, [&] {  // what can't be read is not the same, even if it has no elements
-      left->open_rest();
-      right->open_rest();
-    });
-  });
-  if (part && right) {
-    const auto take = [&](SharedChecksums& shared, TensorReader& reader) {
-      return unread_in([&] { read(pair, [&] { shared.take(pair.number, reader); }); });
-    };
-    errors.of_end = {take(shared_.left, *left), take(shared_.right, *right)};
+  Readers readers;
+  read(pair, found, [&] { readers[0] = reader_of(shared_.left, left_, pair.left()); });
+  read(pair, found, [&] { readers[1] = reader_of(shared_.right, right_, pair.right()); });
+  compare_blocks(pair, boxes, readers, found);
+  for (const std::size_t side : {0U, 1U}) {
+    const auto& reader = readers[side];
+    if (!reader) continue;
+    if (part) {
+      (side == 0 ? shared_.left : shared_.right).take(pair.number, *reader);
+    } else {  // what can't be read is not the same, even if it has no elements
+      read(pair, found, [&] { reader->open_rest(); });
+    }
   }
-  if (errors.any()) found.errors = std::make_unique<PartDiff::Errors>(std::move(errors));
   progress_.pass_over(left_to_do_);
   return found;
 }
 
 void TensorDiffer::compare_blocks(ComparedPair& pair, const std::vector<Box>& boxes,
-                                  TensorReader& left, TensorReader& right, PartDiff& found) {
+                                  const Readers& readers, PartDiff& found) {
   at_once_ = pair.differs;
   unchanged_first_ = 0;
   before_first_ = {};
+  const std::array<std::byte*, 2> buffers = {buffer_left_.data(), buffer_right_.data()};
   for (const Box& box : boxes) {
     for_each_block(box, block_of(pair), [&](const Box& block) {
-      read(pair, [&] {
-        left.read(block, buffer_left_.data());
-        right.read(block, buffer_right_.data());
-      });
-      judge(pair, block, found);
+      if (found.unread && !checksums_) return;
+      for (const std::size_t side : {0U, 1U}) {
+        if (readers[side]) {
+          read(pair, found, [&] { readers[side]->read(block, buffers[side]); });
+        }
+      }
+      if (!found.unread) judge(pair, block, found);
       const auto bytes = static_cast<std::uint64_t>(block.elements()) * size_of(pair.left().dtype);
       left_to_do_ -= std::min(bytes, left_to_do_);
       progress_.go(pair.tensors.key(), bytes);
     });
   }
-  if (found.change) read(pair, [&] { add_unchanged_first(pair, boxes); });
+  if (found.unread) return;
+  if (found.change) read(pair, found, [&] { add_unchanged_first(pair, boxes); });
   if (found.change || at_once_) {
     if (!found.change) found.change.emplace();
     found.change->add(before_first_);
@@ -123,11 +104,8 @@ void TensorDiffer::compare_blocks(ComparedPair& pair, const std::vector<Box>& bo
 void TensorDiffer::measure_unchanged(const ComparedPair& pair, const Box& part, PartDiff& found) {
   unchanged_first_ = std::numeric_limits<std::uint64_t>::max();
   before_first_ = {};
-  auto unread = unread_in([&] { read(pair, [&] { add_unchanged_first(pair, {part}); }); });
+  read(pair, found, [&] { add_unchanged_first(pair, {part}); });
   found.change = before_first_;
-  if (!unread) return;
-  if (!found.errors) found.errors = std::make_unique<PartDiff::Errors>();
-  found.errors->unread = std::move(unread);
 }
 
 /// Measures the blocks that came before the first difference. They are read again, so that tensors

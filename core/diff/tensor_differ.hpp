@@ -58,21 +58,10 @@ struct PartDiff {
     std::string left;
     std::string right;
   };
-  /// Why it can't be read.
-  struct Errors {
-    std::optional<Error> unread;
-    /// These come from the end of a tensor that was read in parts, on the left and on the right:
-    /// from its items without elements, for example. The thread that reads the last part meets
-    /// them.
-    std::array<std::optional<Error>, 2> of_end = {};
-
-    bool any() const { return unread || of_end[0] || of_end[1]; }
-  };
-
   Comparison comparison;
   std::optional<ElementChange> change;  ///< empty if nothing differs, unless it was measured early
   std::unique_ptr<First> first;
-  std::unique_ptr<Errors> errors;
+  std::unique_ptr<Error> unread;  ///< why it can't be read, or not all of it
 };
 
 class TensorDiffer {
@@ -81,10 +70,11 @@ class TensorDiffer {
   TensorDiffer(const DiffSides& sides, Device& device, const DiffOptions& options,
                SharedSides& shared, ByteProgress& progress);
 
-  /// Compares two tensors, or a part of them, which is a box. What can't be read is among the
-  /// errors that are returned. Throws an Error that does not concern the tensor alone.
+  /// Compares two tensors, or a part of them, which is a box. If something can't be read, nothing
+  /// more is compared, but the rest of both sides is read for its checksums. Throws an Error that
+  /// does not concern the tensor alone.
   PartDiff compare(ComparedPair& pair, const std::optional<Box>& part);
-  /// Measures a part in which nothing differs. Adds to its errors if it can't be read any more.
+  /// Measures a part in which nothing differs. Says so in it if it can't be read any more.
   void measure_unchanged(const ComparedPair& pair, const Box& part, PartDiff& found);
 
   /// Adds the checksums that were compared.
@@ -98,10 +88,10 @@ class TensorDiffer {
   }
 
  private:
-  using Reader = std::unique_ptr<TensorReader>;
+  using Readers = std::array<std::unique_ptr<TensorReader>, 2>;  ///< null if it has no valid form
 
-  void compare_blocks(ComparedPair& pair, const std::vector<Box>& boxes, TensorReader& left,
-                      TensorReader& right, PartDiff& found);
+  void compare_blocks(ComparedPair& pair, const std::vector<Box>& boxes, const Readers& readers,
+                      PartDiff& found);
   void add_unchanged_first(const ComparedPair& pair, const std::vector<Box>& boxes);
   void judge(ComparedPair& pair, const Box& block, PartDiff& found);
   void measure(const ComparedPair& pair, const Box& block, bool same, PartDiff& found);
@@ -113,6 +103,7 @@ class TensorDiffer {
   Checkpoint left_side_;
   Checkpoint right_side_;
   const DiffSeams& seams_;
+  bool checksums_;  ///< true if they are compared
   ChecksumTally left_checksums_;
   ChecksumTally right_checksums_;
   Bytes staging_;

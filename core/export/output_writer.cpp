@@ -100,22 +100,31 @@ void OutputWriter::finish(std::size_t file, Tasks& background) {
   files_[file].put_around(checksums_of(file), [&open](std::uint64_t begin, ByteSpan bytes) {
     open.out->write_at(begin, bytes);
   });
-  std::shared_ptr<Task> oldest;
+  Sync oldest;
   {
     const std::scoped_lock lock(syncing_);
-    syncs_.push_back(background.start([out = std::move(open.out)] {
-      out->sync();
-      out->close();
-    }));
+    syncs_.push_back({file, background.start([out = std::move(open.out)] {
+                        out->sync();
+                        out->close();
+                      })});
     if (syncs_.size() <= kSyncsMax) return;
     oldest = std::move(syncs_.front());
     syncs_.pop_front();
   }
-  oldest->wait();
+  end(oldest);
+}
+
+void OutputWriter::end(const Sync& sync) {
+  try {
+    sync.task->wait();
+  } catch (...) {
+    unsynced_.note(sync.file, std::current_exception());
+  }
 }
 
 void OutputWriter::wait() {
-  for (; !syncs_.empty(); syncs_.pop_front()) syncs_.front()->wait();
+  for (; !syncs_.empty(); syncs_.pop_front()) end(syncs_.front());
+  unsynced_.rethrow();
 }
 
 /// Returns the checksum of each part of the file.

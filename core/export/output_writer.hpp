@@ -10,6 +10,7 @@
 
 #include "core/checkpoint/batches.hpp"
 #include "core/checkpoint/byte_progress.hpp"
+#include "core/checkpoint/earliest_failure.hpp"
 #include "core/checkpoint/piece_reader.hpp"
 #include "core/export/export_form.hpp"
 #include "core/export/mapped_tensor.hpp"
@@ -27,7 +28,8 @@ class OutputWriter {
   /// Writes all files. `paths` has the path of each. `background` syncs and closes files that are
   /// written.
   void write(Store& store, const std::vector<std::string>& paths, Tasks& tasks, Tasks& background);
-  /// Waits until all files would survive a power cut.
+  /// Waits until all files would survive a power cut. Throws the error of the first file that would
+  /// not.
   void wait();
 
  private:
@@ -57,8 +59,17 @@ class OutputWriter {
   std::vector<std::uint32_t> checksums_;    ///< of batches
   std::vector<std::size_t> first_part_of_;  ///< of each file
   std::vector<std::unique_ptr<Open>> open_;
+  /// The sync of a file that is written.
+  struct Sync {
+    std::size_t file = 0;
+    std::shared_ptr<Task> task;
+  };
+
+  void end(const Sync& sync);
+
   std::mutex syncing_;
-  std::deque<std::shared_ptr<Task>> syncs_;  ///< one for each file that is written, oldest first
+  std::deque<Sync> syncs_;    ///< oldest first
+  EarliestFailure unsynced_;  ///< by file
 };
 
 }  // namespace reprise

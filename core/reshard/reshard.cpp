@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <exception>
-#include <limits>
 #include <utility>
 
 #include "core/base/check.hpp"
@@ -13,6 +11,7 @@
 #include "core/checkpoint/byte_progress.hpp"
 #include "core/checkpoint/checksum_tally.hpp"
 #include "core/checkpoint/copied_file.hpp"
+#include "core/checkpoint/earliest_failure.hpp"
 #include "core/checkpoint/extents.hpp"
 #include "core/checkpoint/piece_reader.hpp"
 #include "core/format/backend_info.hpp"
@@ -32,24 +31,8 @@ constexpr std::uint64_t kThreadBatchBytes = std::uint64_t{1} << 20U;
 /// of the small files.
 constexpr std::uint64_t kAroundPart = 4096;
 
-/// Remembers which file could not be written, the first in order of those that are known. Files
-/// after it need not be written any more; those before it may have an error that is told instead.
-class FirstFailed {
- public:
-  void note(std::size_t file) {
-    std::size_t known = first_;
-    while (file < known && !first_.compare_exchange_weak(known, file)) {
-    }
-  }
-  /// Throws if a file before this one could not be written. Its error is told, not this one.
-  void require_none_before(std::size_t file) const {
-    struct Stopped final : std::exception {};
-    if (first_ < file) throw Stopped();
-  }
-
- private:
-  std::atomic<std::size_t> first_ = std::numeric_limits<std::size_t>::max();
-};
+/// Thrown by the writer of a file that is not needed any more.
+struct Stopped final : std::exception {};
 
 /// Supplies the parts of one writer by reading the old chunks.
 class PartSource final : public ContentSource {
@@ -242,17 +225,18 @@ class Resharder {
     image.checksums = manifest_ ? Checksums::kCrc32AndSha256 : Checksums::kCrc32;
     image.read_back = ReadBack::kAlways;
     readers_.resize(static_cast<std::size_t>(at_a_time.threads()));
-    FirstFailed failed;
+    EarliestFailure failed;
     do_all(at_a_time, files.size(), [&](std::size_t thread) {
       auto& reader = readers_[thread];
       reader = std::make_unique<PieceReader>(source_, ports_.device);
       if (checks_) reader->count_in(checksums_);
       return [&](std::size_t i) {
         try {
-          write_tensors(files[i], *reader, behind, image,
-                        [&failed, i] { failed.require_none_before(i); });
+          write_tensors(files[i], *reader, behind, image, [&failed, i] {
+            if (failed.any_before(i)) throw Stopped();
+          });
         } catch (...) {
-          failed.note(i);
+          failed.note(i, std::current_exception());
           throw;
         }
       };

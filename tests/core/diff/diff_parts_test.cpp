@@ -281,6 +281,114 @@ TEST(DiffParts, AWrongChecksumBeforeAnUnreadBlockIsTold) {
   }
 }
 
+/// Writes a tensor in parts: the first chunk has its elements, and three have none.
+void write_with_empty_chunks(test::WrittenCheckpoint& to, std::size_t elements) {
+  const auto end = static_cast<std::int64_t>(elements);
+  to.chunks("w", DType::kUInt8, {end},
+            {{Box{{0}, {end}}, Bytes(elements, std::byte{1})},
+             {Box{{1}, {0}}, {}},
+             {Box{{2}, {0}}, {}},
+             {Box{{3}, {0}}, {}}});
+}
+
+void flip(const test::WrittenCheckpoint& checkpoint, std::uint64_t at) {
+  std::fstream file(checkpoint.path() + "/ckpt/__0_0.distcp",
+                    std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(static_cast<std::streamoff>(at));
+  file.put('\x55');
+}
+
+/// Returns where the chunk's record without elements lies that nobody parses.
+std::uint64_t id_of(Store& store, std::size_t chunk) {
+  constexpr std::string_view kName = "archive/.data/serialization_id";
+  const Metadata metadata = Checkpoint::open(store, "ckpt").metadata();
+  const auto file = store.open("ckpt/__0_0.distcp");
+  const ByteRange range = metadata.catalog.tensors.front().chunks[chunk].range;
+  std::string item(static_cast<std::size_t>(range.size), ' ');
+  file->read_at(range.offset, std::as_writable_bytes(std::span(item)));
+  const std::size_t name = item.find(kName);
+  std::uint16_t padding = 0;
+  std::memcpy(&padding, item.data() + name - sizeof padding, sizeof padding);
+  return range.offset + name + kName.size() + padding;
+}
+
+TEST(DiffParts, DamageBehindAnItemThatIsNotReadIsToldOnBothSides) {
+  for (const std::size_t elements : {kPart + 7, std::size_t{7}}) {
+    SCOPED_TRACE(elements);
+    test::WrittenCheckpoint a;
+    test::WrittenCheckpoint b;
+    write_with_empty_chunks(a, elements);
+    write_with_empty_chunks(b, elements);
+    PosixStore& one = a.store();
+    PosixStore& two = b.store();
+    flip(a, id_of(one, 3));
+    flip(b, id_of(two, 2));
+    const auto wrong_at = [](const DiffReport& report) {
+      std::vector<std::uint64_t> found;
+      for (const Finding& finding : report.damage) {
+        if (finding.code == Code::kChecksum) found.push_back(finding.offset.value_or(0));
+      }
+      return found;
+    };
+    const auto healthy = wrong_at(diff_of(one, "ckpt", two, "ckpt"));
+    EXPECT_EQ(healthy.size(), 2U) << told(diff_of(one, "ckpt", two, "ckpt"));
+    for (const std::size_t bad : {0U, 1U}) {
+      const std::uint64_t at = id_of(one, bad);
+      FailingAt failing(one, at);
+      std::string first;
+      for (const int threads : {1, 7, 7}) {
+        ThreadTasks tasks(threads);
+        const auto report = diff_of(failing, "ckpt", two, "ckpt", {.tasks = &tasks});
+        EXPECT_EQ(wrong_at(report), healthy) << "chunk " << bad << "\n" << told(report);
+        EXPECT_EQ(report.damage.back().code, Code::kTornFile);
+        if (first.empty()) first = told(report);
+        EXPECT_EQ(told(report), first);
+      }
+    }
+  }
+}
+
+/// The first chunk can't be read, and the elements of the others are damaged, in A and in B.
+TEST(DiffParts, WhatFollowsAnUnreadBlockIsReadForItsChecksums) {
+  const auto begin_of = [](Store& store, std::size_t chunk) {
+    return Checkpoint::open(store, "ckpt").metadata().catalog.tensors[0].chunks[chunk].range;
+  };
+  const auto middle_of = [&](Store& store, std::size_t chunk) {
+    return begin_of(store, chunk).offset + begin_of(store, chunk).size / 2;
+  };
+  for (const std::size_t size : {kPart / 4, kPart - 7}) {
+    SCOPED_TRACE(size);
+    const auto length = static_cast<std::int64_t>(size);
+    const Bytes elements(size, std::byte{1});
+    test::WrittenCheckpoint a;
+    test::WrittenCheckpoint b;
+    for (test::WrittenCheckpoint* to : {&a, &b}) {
+      to->chunks("w", DType::kUInt8, {3 * length},
+                 {{Box{{0}, {length}}, elements},
+                  {Box{{length}, {length}}, elements},
+                  {Box{{2 * length}, {length}}, elements}});
+    }
+    PosixStore& one = a.store();
+    PosixStore& two = b.store();
+    flip(a, middle_of(one, 1));
+    flip(b, middle_of(two, 2));
+    FailingAt failing(one, middle_of(one, 0));
+    std::string first;
+    for (const int threads : {1, 7, 7}) {
+      ThreadTasks tasks(threads);
+      const auto report = diff_of(failing, "ckpt", two, "ckpt", {.tasks = &tasks});
+      ASSERT_EQ(report.damage.size(), 3U) << told(report);
+      EXPECT_EQ(report.damage[0].code, Code::kChecksum);
+      EXPECT_EQ(report.damage[1].code, Code::kChecksum);
+      EXPECT_EQ(report.damage[2].code, Code::kTornFile);
+      if (first.empty()) first = told(report);
+      EXPECT_EQ(told(report), first);
+    }
+    const auto unchecked = diff_of(failing, "ckpt", two, "ckpt", {.checksums = false});
+    EXPECT_EQ(unchecked.damage.size(), 1U);
+  }
+}
+
 /// Counts the bytes that are read of the payload.
 class Counting final : public PassingStore {
  public:

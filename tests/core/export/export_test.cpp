@@ -7,9 +7,14 @@
 #include <gtest/gtest.h>
 
 #include <bit>
+#include <chrono>
 #include <cmath>
+#include <condition_variable>
 #include <cstring>
 #include <filesystem>
+#include <memory>
+#include <mutex>
+#include <string>
 #include <utility>
 
 #include "core/adapters/posix/host_device.hpp"
@@ -124,6 +129,58 @@ TEST_F(Export, a_checkpoint_that_is_replaced_meanwhile_is_stale) {
             }),
             Code::kStaleMetadata);
   EXPECT_THAT(store_.list(""), ::testing::IsEmpty());
+}
+
+/// No file with tensors can be synced, and the first is written only once another one was to be synced.
+class Unsynced final : public PassingStore {
+ public:
+  using PassingStore::PassingStore;
+
+  std::unique_ptr<WriteFile> create(const std::string& path) override {
+    return std::make_unique<File>(inner().create(path), *this, path);
+  }
+
+ private:
+  class File final : public WriteFile {
+   public:
+    File(std::unique_ptr<WriteFile> inner, Unsynced& store, std::string path)
+        : inner_(std::move(inner)), store_(store), path_(std::move(path)) {}
+    void write_at(std::uint64_t offset, ByteSpan bytes) override {
+      if (path_.find("00001-of") != std::string::npos) {
+        std::unique_lock lock(store_.meeting_);
+        store_.met_.wait_for(lock, std::chrono::seconds(10), [this] { return store_.failed_; });
+      }
+      inner_->write_at(offset, bytes);
+    }
+    void sync() override {
+      if (!path_.ends_with(".safetensors")) return inner_->sync();
+      const std::lock_guard lock(store_.meeting_);
+      store_.failed_ = true;
+      store_.met_.notify_all();
+      throw Error(Code::kIo, "no sync", {.file = path_});
+    }
+    void close() override { inner_->close(); }
+
+   private:
+    std::unique_ptr<WriteFile> inner_;
+    Unsynced& store_;
+    std::string path_;
+  };
+
+  std::mutex meeting_;
+  std::condition_variable met_;
+  bool failed_ = false;
+};
+
+TEST_F(Export, of_files_that_are_not_synced_the_first_is_told) {
+  test::WrittenCheckpoint written;
+  for (const char* key : {"a", "b", "c"}) written.bytes(key, 1000, 7);
+  Checkpoint source = Checkpoint::open(written.store(), "ckpt");
+  Unsynced store(store_);
+  const auto error =
+      contracts::error_of([&] { run(source, all_of(source.catalog()), 1000, &store); });
+  ASSERT_TRUE(error);
+  EXPECT_THAT(error->place().file, ::testing::HasSubstr("00001-of"));
 }
 
 TEST_F(Export, keys_that_no_json_text_can_have_are_refused) {
