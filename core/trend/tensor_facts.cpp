@@ -7,9 +7,11 @@
 #include <utility>
 
 #include "core/base/hash.hpp"
+#include "core/checkpoint/small_values.hpp"
 #include "core/checkpoint/tensor_reader.hpp"
 #include "core/digest/witness_digest.hpp"
 #include "core/geometry/dtype.hpp"
+#include "core/summary/optimizer_summary.hpp"
 
 namespace reprise {
 namespace {
@@ -42,10 +44,38 @@ void add_steps_of_groups(const Value& optimizer, std::vector<std::int64_t>& step
   }
 }
 
-void add_common(Checkpoint& checkpoint, GenerationFacts& facts) {
+/// Takes the param groups among the objects. Trainers store them whole, or each setting as an
+/// object of its own; then the first are enough, since all of one group have one rate.
+void add_groups(Checkpoint& checkpoint, ParamGroupSettings& groups) {
+  constexpr std::size_t kObjectsRead = 256;
+  std::size_t read = 0;
+  for (const StoredObject& object : checkpoint.catalog().objects) {
+    const bool of_groups = object.key.find("param_groups") != std::string::npos;
+    const bool whole =
+        of_groups ? object.key.ends_with(".param_groups") : object.key == "optimizer";
+    if (!whole && !(of_groups && object.key.ends_with(".lr"))) continue;
+    if (read++ == kObjectsRead) return;
+    const auto value = small_object(checkpoint, object);
+    if (value && !groups.add(object.key, *value)) groups.add_within(*value);
+  }
+}
+
+void add_rates(std::vector<ParamGroups> groups, GenerationFacts& facts) {
+  for (const ParamGroups& group : groups) {
+    for (const auto& [name, value] : group.settings) {
+      if (name != "lr") continue;
+      if (const auto* rate = value.as<double>()) facts.learning_rates.push_back(*rate);
+      const auto* whole = value.as<std::int64_t>();
+      if (whole != nullptr) facts.learning_rates.push_back(static_cast<double>(*whole));
+    }
+  }
+}
+
+void add_common(Checkpoint& checkpoint, ParamGroupSettings& groups, GenerationFacts& facts) {
   const auto common = checkpoint.common();
   if (!common || !common->item.value) return;
   const Value& state = *common->item.value;
+  groups.add_within(state);
   if (const auto iteration = number_in(state, "iteration")) facts.iteration = iteration;
   const Value* optimizer = state.find("optimizer");
   if (optimizer == nullptr) return;
@@ -112,7 +142,10 @@ void add_facts(Checkpoint& checkpoint, const std::string& before,
     }
     facts.tensors[before + tensor.key] = std::move(one);
   }
-  add_common(checkpoint, facts);
+  ParamGroupSettings groups;
+  add_common(checkpoint, groups, facts);
+  add_groups(checkpoint, groups);
+  add_rates(groups.take(), facts);
 }
 
 }  // namespace reprise

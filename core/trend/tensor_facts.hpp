@@ -36,6 +36,7 @@ struct GenerationFacts {
   std::map<std::string, TensorFacts> tensors;  ///< by key, with "actor/" or such before it
   std::optional<std::int64_t> iteration;       ///< that the state itself names
   std::vector<std::int64_t> optimizer_steps;   ///< that the common state names
+  std::vector<double> learning_rates;          ///< of the param groups, as far as they are saved
   Findings damage;                             ///< wrong checksums
   std::string unread;                          ///< why it, or a part of it, can't be read
 };

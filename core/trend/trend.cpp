@@ -136,8 +136,22 @@ class Pair {
       return tell(Severity::kWarning, "ROUNDED_AWAY",
                   none + ", which rounding can do: the master copies in float32 moved");
     }
-    tell(Severity::kError, "STALE_BYTES",
-         none + (moments_moved ? ", although the optimizer's moments moved" : ""));
+    if (!moments_moved) return tell(Severity::kError, "STALE_BYTES", none);
+    const std::string moved = none + ", although the optimizer's moments moved";
+    if (has_zero_rate(before_) || has_zero_rate(after_)) {
+      return tell(Severity::kNote, "ZERO_RATE",
+                  moved + ": a learning rate of 0 is saved, as at the start of a warm-up");
+    }
+    if (before_.learning_rates.empty() || after_.learning_rates.empty()) {
+      return tell(Severity::kWarning, "STILL_WEIGHT",
+                  moved + "; a learning rate of 0 does that, but no rate is saved");
+    }
+    tell(Severity::kError, "STALE_BYTES", moved + " and its learning rate is not 0");
+  }
+
+  static bool has_zero_rate(const GenerationFacts& generation) {
+    const auto& rates = generation.learning_rates;
+    return !rates.empty() && std::ranges::all_of(rates, [](double rate) { return rate == 0; });
   }
 
   void judge_iterations() {

@@ -143,6 +143,22 @@ def run(root):
             dcp.save({"model": model, "optimizer": state, "train_state": {"step": torch.tensor(step)}}, checkpoint_id=root / f"step-{step}")
 
 
+def warm_up(root):
+    """A training whose learning rate is 0 for its first three steps, saved at each step from the second."""
+    torch.manual_seed(6)
+    net = Net()
+    optimizer = torch.optim.AdamW([p for p in net.parameters() if p.requires_grad], lr=1e-2)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: max(0.0, (step - 2) / 4))
+    for step in range(1, 5):
+        optimizer.zero_grad()
+        net(torch.randint(7, (4, 5))).backward()
+        optimizer.step()
+        schedule.step()
+        if step > 1:
+            model, state = get_state_dict(net, optimizer)
+            dcp.save({"model": model, "optimizer": state, "train_state": {"step": torch.tensor(step)}}, checkpoint_id=root / f"step-{step}")
+
+
 def run_of_megatron(root):
     """A training of a small GPT in bfloat16, with copies in float32, saved each 10 iterations as Megatron does."""
     import cases_mcore
@@ -192,6 +208,7 @@ def main():
     dcp.save(a, checkpoint_id=out / "a")
     dcp.save(b, checkpoint_id=out / "b")
     run(out / "run")
+    warm_up(out / "warm_up")
     run_of_megatron(out / "megatron")
     import megatron.core
     made = {"torch": torch.__version__, "python": platform.python_version(), "megatron_core": megatron.core.__version__,

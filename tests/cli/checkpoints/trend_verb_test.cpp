@@ -63,6 +63,15 @@ TEST(TrendVerb, a_healthy_run_of_torch_moves_on) {
   EXPECT_EQ(last["bytes_shared"], (64 + 8) * 4);
 }
 
+TEST(TrendVerb, a_warm_up_from_a_rate_of_0_is_healthy) {
+  const auto result = run_program({"trend", fixture("warm_up")});
+  EXPECT_EQ(result.exit_code, 0) << result.all();
+  EXPECT_THAT(result.out, AllOf(HasSubstr("note ZERO_RATE: "), HasSubstr("0 errors, 0 warnings")));
+  const RunCopy run("warm_up");
+  run.replace("step-4", "step-3");
+  EXPECT_EQ(run_program({"trend", run.path()}).exit_code, 1);
+}
+
 TEST(TrendVerb, a_healthy_run_of_megatron_moves_on) {
   const auto result = run_program({"trend", "--json", fixture("megatron")});
   EXPECT_EQ(result.exit_code, 0) << result.all();

@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/adapters/posix/host_device.hpp"
@@ -105,6 +106,29 @@ TEST(Trend, what_did_not_move_is_told_by_its_kind) {
   EXPECT_THAT(weight.codes(), ElementsAre("note ROUNDED_AWAY"));
 }
 
+TEST(Trend, weights_may_all_stay_if_moments_move_and_the_rate_can_be_0) {
+  const auto codes = [](std::vector<double> before, std::vector<double> after) {
+    Training run;
+    for (const char* weight : {"a.weight", "b.weight"}) {
+      run.generations[2].tensors.at(weight) = run.generations[1].tensors.at(weight);
+    }
+    run.generations[1].learning_rates = std::move(before);
+    run.generations[2].learning_rates = std::move(after);
+    return run.codes();
+  };
+  EXPECT_THAT(codes({0}, {0}), ElementsAre("note ZERO_RATE"));
+  EXPECT_THAT(codes({0, 0}, {0.1, 0.1}), ElementsAre("note ZERO_RATE"));
+  EXPECT_THAT(codes({0.1}, {0}), ElementsAre("note ZERO_RATE"));
+  EXPECT_THAT(codes({}, {}), ElementsAre("warning STILL_WEIGHT"));
+  EXPECT_THAT(codes({0.1}, {}), ElementsAre("warning STILL_WEIGHT"));
+  EXPECT_THAT(codes({0.1}, {0.1}), ElementsAre("error STALE_BYTES"));
+  EXPECT_THAT(codes({0.1, 0}, {0, 0.1}), ElementsAre("error STALE_BYTES"));
+  Training nothing;
+  nothing.still("");
+  nothing.generations[1].learning_rates = nothing.generations[2].learning_rates = {0};
+  EXPECT_THAT(nothing.codes(), ElementsAre("error STALE_BYTES"));
+}
+
 TEST(Trend, moments_that_are_zero_are_a_warning) {
   Training run;
   for (auto& generation : run.generations) {
@@ -165,7 +189,10 @@ TEST(Trend, bf16_weights_that_stayed_are_rounded_if_their_masters_moved) {
     return run;
   };
   EXPECT_THAT(run_with_masters(1).codes(), ElementsAre("warning ROUNDED_AWAY"));
-  EXPECT_THAT(run_with_masters(0).codes(), ElementsAre("error STALE_BYTES"));
+  EXPECT_THAT(run_with_masters(0).codes(), ElementsAre("warning STILL_WEIGHT"));
+  Training stale = run_with_masters(0);
+  for (auto& generation : stale.generations) generation.learning_rates = {0.1};
+  EXPECT_THAT(stale.codes(), ElementsAre("error STALE_BYTES"));
 }
 
 TEST(Trend, moments_whose_weights_are_unknown_are_told_and_must_move) {
