@@ -58,13 +58,20 @@ struct ChunkReader::Framed {
   std::shared_ptr<const TensorFrame> frame = {};
   std::shared_ptr<ReadFile> file = {};
   std::vector<RegionTarget> targets = {};
-  Bytes head = {};
-  Bytes tail = {};
-  MutableByteSpan elements = {};        ///< where they are read to, if all are read at once
-  std::optional<TensorItem> item = {};  ///< empty until head and tail have matched
-  Crc32 crc = {};                       ///< checksum of the elements that have arrived
+  Bytes ends = {};  ///< head and tail, unless they are read into the ring
+  MutableByteSpan head = {};
+  MutableByteSpan tail = {};
+  MutableByteSpan elements = {};  ///< where they are read to, if all are read at once
+  /// The recorded checksum of the elements; empty until head and tail have matched.
+  std::optional<std::uint32_t> recorded = {};
+  Crc32 crc = {};  ///< checksum of the elements that have arrived
   std::uint64_t bytes_read = 0;
 
+  void keep_ends() {
+    ends.resize(frame->head_bytes() + frame->tail_bytes());
+    head = MutableByteSpan(ends).first(frame->head_bytes());
+    tail = MutableByteSpan(ends).subspan(frame->head_bytes());
+  }
   std::uint64_t elements_at() const { return chunk->range.offset + frame->head_bytes(); }
   template <class Work>
   void here(const Work& work) const {
@@ -123,10 +130,10 @@ struct ChunkReader::Run {
     if (count == all.size()) all.emplace_back();
     return all[count++];
   }
-  bool can_be_followed_by(const StoredChunk& next, std::uint64_t joined, std::size_t items) const {
+  bool can_be_followed_by(const StoredChunk& next, std::uint64_t joined, std::size_t most) const {
     const StoredChunk& first = *all[0].chunk;
     const StoredChunk& last = *all[count - 1].chunk;
-    return count < items && last.file == next.file &&
+    return count < most && last.file == next.file &&
            last.range.offset + last.range.size == next.range.offset &&
            next.range.offset + next.range.size - first.range.offset <= joined;
   }
@@ -180,21 +187,19 @@ void ChunkReader::read(const StoredTensor& tensor, const StoredChunk& chunk,
   if (auto frame = frame_of(tensor, chunk)) {
     auto file = file_of(tensor, chunk);
     if (chunk.range.fits(file->size())) {
-      const bool joins = chunk.range.size <= joined_ && at_once(*frame, chunk, targets) &&
-                         on_device(*frame, chunk) == nullptr;
-      if (pending_ && !(joins && pending_->can_be_followed_by(chunk, joined_, joined_items_)))
-        read_pending();
+      const bool staged = is_staged(*frame);
+      const bool joins = chunk.range.size <= joined_ && (staged || ring_.device().host_memory()) &&
+                         at_once(*frame, chunk, targets) && on_device(*frame, chunk) == nullptr;
+      if (pending_ && !(joins && joins_pending(chunk, staged))) read_pending();
       if (!pending_) pending_ = unused_run();
-      Framed& item = pending_->add(joined_items_);
+      Framed& item = pending_->add(run_items_);
       item.checkpoint = &checkpoint_;
       item.tensor = &tensor;
       item.chunk = &chunk;
       item.frame = std::move(frame);
       item.file = std::move(file);
       item.targets.assign(targets.begin(), targets.end());
-      item.head.resize(item.frame->head_bytes());
-      item.tail.resize(item.frame->tail_bytes());
-      item.item.reset();
+      item.recorded.reset();
       item.crc = {};
       item.bytes_read = 0;
       if (!joins) read_pending();
@@ -264,17 +269,37 @@ std::shared_ptr<const TensorFrame> ChunkReader::frame_of(const StoredTensor& ten
 /// Takes in head and tail. If they are not those of the frame, returns false, and the item is read
 /// later in another way; then the targets may already have been written.
 bool ChunkReader::match(const FramedItem& item) {
-  item->item = item->frame->match(item->head, item->tail);
-  misses_ = item->item ? 0 : misses_ + 1;
-  if (!item->item) others_.push_back(item);
-  return item->item.has_value();
+  if (const auto matched = item->frame->match(item->head, item->tail)) {
+    item->recorded = matched->crc;
+    misses_ = 0;
+    return true;
+  }
+  ++misses_;
+  others_.push_back(item);
+  return false;
+}
+
+/// True if items in this frame are read into the ring as they are, with heads and tails.
+bool ChunkReader::is_staged(const TensorFrame& frame) const {
+  const std::uint64_t most = ring_.device().host_memory() ? kStagedMax : ring_.room();
+  return frame.length() <= std::min<std::uint64_t>(most, ring_.room());
+}
+
+/// True if the item can be read together with those that are to be read next.
+bool ChunkReader::joins_pending(const StoredChunk& chunk, bool staged) const {
+  if (is_staged(*pending_->all[0].frame) != staged) return false;
+  return staged ? pending_->can_be_followed_by(
+                      chunk, std::min<std::uint64_t>(joined_, ring_.room()), run_items_)
+                : pending_->can_be_followed_by(chunk, joined_, joined_items_);
 }
 
 /// True if all elements of the chunk are read by one piece of work: straight into their target, or
 /// into one part of the ring.
 bool ChunkReader::at_once(const TensorFrame& frame, const StoredChunk& chunk,
                           std::span<const RegionTarget> targets) const {
-  if (ring_.device().host_memory()) return whole_target(chunk, targets) != nullptr;
+  if (ring_.device().host_memory() && !is_staged(frame)) {
+    return whole_target(chunk, targets) != nullptr;
+  }
   return frame.data_bytes() <= ring_.room() && (checksums_ != nullptr || wants_all(chunk, targets));
 }
 
@@ -306,24 +331,34 @@ void ChunkReader::read_run(const ItemRun& run) {
 /// Reads all elements of the items by one piece of work.
 void ChunkReader::read_at_once(const ItemRun& run) {
   const bool checked = checksums_ != nullptr;
-  const bool on_host = ring_.device().host_memory();
-  std::size_t bytes = 0;
+  const bool staged = is_staged(*run->all[0].frame);
+  const bool direct = ring_.device().host_memory() && !staged;
+  std::size_t elements = 0;
+  std::size_t room = 0;
   for (Framed& item : run->items()) {
     item.bytes_read = item.frame->data_bytes();
-    if (on_host) item.elements = {whole_target(*item.chunk, item.targets), item.bytes_read};
-    bytes += item.bytes_read;
+    if (!staged) item.keep_ends();
+    if (direct) item.elements = {whole_target(*item.chunk, item.targets), item.bytes_read};
+    elements += item.bytes_read;
+    if (!direct) room += staged ? item.frame->length() : item.bytes_read;
   }
   // In host memory, elements are checked while they are in the CPU's cache.
-  const std::size_t step = on_host && (checked || run->count == 1) ? kReadStep : bytes;
+  const std::size_t step = direct && (checked || run->count == 1) ? kReadStep : elements;
   ring_.read(
-      on_host ? 0 : bytes,
-      [held = run, checked, step](MutableByteSpan block) mutable {
+      room,
+      [held = run, checked, step, staged](MutableByteSpan block) mutable {
         // A finished task must not keep the items from being used again.
         const ItemRun own = std::move(held);
+        const auto next = [&block](std::size_t bytes) {
+          const MutableByteSpan part = block.first(bytes);
+          block = block.subspan(bytes);
+          return part;
+        };
         for (Framed& item : own->items()) {
           if (block.empty()) break;
-          item.elements = block.first(item.bytes_read);
-          block = block.subspan(item.bytes_read);
+          if (staged) item.head = next(item.frame->head_bytes());
+          item.elements = next(item.bytes_read);
+          if (staged) item.tail = next(item.frame->tail_bytes());
         }
         own->here([&] { own->read(checked, step); });
       },
@@ -335,7 +370,7 @@ void ChunkReader::use(const ItemRun& run) {
   for (Framed& item : run->items()) {
     if (!match({run, &item})) continue;
     item.here([&] {
-      if (!ring_.device().host_memory()) {
+      if (!ring_.device().host_memory() || is_staged(*item.frame)) {
         item.add_copies(item.elements, 0, item.chunk->box.elements(), copies_);
       }
       if (checksums_ != nullptr) count(item);
@@ -350,6 +385,7 @@ void ChunkReader::use(const ItemRun& run) {
 
 /// Copies the wanted elements within the device, once both ends of the item have been read.
 void ChunkReader::read_on_device(const FramedItem& item, const std::byte* elements) {
+  item->keep_ends();
   for (const auto& target : item->targets) {
     item->bytes_read +=
         static_cast<std::uint64_t>(target.region.elements()) * size_of(item->frame->dtype());
@@ -370,10 +406,11 @@ void ChunkReader::read_on_device(const FramedItem& item, const std::byte* elemen
 /// Reads both ends of the item, and then its wanted elements, or all of them if there are
 /// checksums.
 void ChunkReader::read_in_parts(const FramedItem& item) {
+  item->keep_ends();
   ring_.read(
       0, [item](MutableByteSpan /*none*/) { item->here([&] { item->read_ends(); }); },
       [this, item](MutableByteSpan /*none*/) { match(item); });
-  const auto is_other = [&] { return !ring_.reads_ahead() && !item->item; };
+  const auto is_other = [&] { return !ring_.reads_ahead() && !item->recorded; };
   if (is_other()) return;
   if (checksums_ == nullptr) {
     item->bytes_read = read_regions(checkpoint_, *item->tensor, *item->chunk,
@@ -394,7 +431,7 @@ void ChunkReader::read_in_parts(const FramedItem& item) {
           item->here([&] { item->file->read_at(offset, block); });
         },
         [this, item, begin, end](MutableByteSpan block) {
-          if (!item->item) return;
+          if (!item->recorded) return;
           item->here([&] {
             item->crc.update(block);
             copies_.clear();
@@ -414,8 +451,8 @@ void ChunkReader::count(const Framed& item) {
   };
   const TensorFrame& frame = *item.frame;
   tally.add_matching(file, TensorFrame::kRecords - 2);
-  tally.add(file, {.name = "data/0", .size = frame.data_bytes(), .crc = item.item->crc},
-            item.item->crc == item.crc.value(), [&] { return place(item.elements_at()); });
+  tally.add(file, {.name = "data/0", .size = frame.data_bytes(), .crc = *item.recorded},
+            *item.recorded == item.crc.value(), [&] { return place(item.elements_at()); });
   const std::uint64_t tail = item.elements_at() + frame.data_bytes();
   tally.add(file, {.name = ".data/serialization_id", .size = 40, .crc = frame.id_crc(item.tail)},
             frame.id_is_whole(item.tail), [&] { return place(tail); });

@@ -2,6 +2,7 @@
 // Reads parts of stored chunks: checks an item's header against the metadata, copies the requested
 // regions to their targets, and verifies the item's checksums on request.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -28,24 +29,32 @@ struct ReaderResources {
 class ChunkReader {
  public:
   /// Limit on the number of adjacent items that are read together.
-  static constexpr std::size_t kJoinedMax = 32;
+  static constexpr std::size_t kJoinedMax = 128;
+  /// Into host memory, an item of at most this many bytes is read through the ring, as all are into
+  /// other memory: a copy of it costs less than a read of its own.
+  static constexpr std::uint64_t kStagedMax = std::uint64_t{16} << 10U;
+  /// An item has at least so many bytes.
+  static constexpr std::uint64_t kItemBytesMin = 1024;
   /// An item with more bytes than this around its elements is always parsed.
   static constexpr std::uint64_t kAroundMax = 4096;
-  /// Heads and tails are kept of the items that are read together. This is done at most so many
-  /// times more often than the ring has reads on their way: for the next items, and for those that
-  /// are just being used.
+  /// Heads and tails of items that are not in the ring are kept beside it. This is done at most so
+  /// many times more often than the ring has reads on their way: for the next items, and for those
+  /// that are just being used.
   static constexpr std::size_t kRunsMore = 2;
 
   /// If `checksums` is given, counts all records of the items that are read. Items that are
-  /// adjacent in a file are read together, as long as they are at most `items`, which is 1 to
-  /// kJoinedMax, and have at most `joined` bytes. The other arguments must outlive the reader.
+  /// adjacent in a file are read together, as long as they have at most `joined` bytes and, in the
+  /// ring, fit into one part. Those whose elements are read straight to where they belong are at
+  /// most `items`, which is 1 to kJoinedMax. The other arguments must outlive the reader.
   ChunkReader(Checkpoint& checkpoint, StagingRing& ring, ChecksumTally* checksums,
               std::uint64_t joined, std::size_t items)
       : checkpoint_(checkpoint),
         ring_(ring),
         checksums_(checksums),
         joined_(joined),
-        joined_items_(items) {}
+        joined_items_(items),
+        run_items_(std::max<std::size_t>(
+            items, std::min<std::uint64_t>(kJoinedMax, joined / kItemBytesMin))) {}
 
   /// Reads the targets' elements as read_regions() does: they are there after catch_up(), once the
   /// ring has drained. Throws the same errors as Checkpoint::tensor_item and read_regions. Counts a
@@ -76,6 +85,7 @@ class ChunkReader {
   std::shared_ptr<const TensorFrame> frame_of(const StoredTensor& tensor, const StoredChunk& chunk);
   std::shared_ptr<ReadFile> file_of(const StoredTensor& tensor, const StoredChunk& chunk);
   ItemRun unused_run();
+  bool is_staged(const TensorFrame& frame) const;
   bool at_once(const TensorFrame& frame, const StoredChunk& chunk,
                std::span<const RegionTarget> targets) const;
   const std::byte* on_device(const TensorFrame& frame, const StoredChunk& chunk) const;
@@ -86,6 +96,7 @@ class ChunkReader {
   void read_on_device(const FramedItem& item, const std::byte* elements);
   void read_in_parts(const FramedItem& item);
   bool match(const FramedItem& item);
+  bool joins_pending(const StoredChunk& chunk, bool staged) const;
   void count(const Framed& item);
   void read_parsed(const StoredTensor& tensor, const StoredChunk& chunk,
                    std::span<const RegionTarget> targets);
@@ -95,6 +106,7 @@ class ChunkReader {
   ChecksumTally* checksums_;
   std::uint64_t joined_;
   std::size_t joined_items_;
+  std::size_t run_items_;  ///< most items of a run
   /// Frames of the most recent shapes.
   std::deque<std::shared_ptr<const TensorFrame>> frames_;
   int misses_ = 0;             ///< consecutive items whose frame was not the usual one

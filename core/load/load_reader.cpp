@@ -19,15 +19,19 @@ constexpr std::byte kPoison{0xBD};
 /// staging would not stay in the CPU's cache.
 constexpr std::uint64_t kHostStagingMax = std::uint64_t{256} << 10U;
 
-/// Limits on the bytes of adjacent items that are read together: enough to hide what a call costs,
-/// and a share of everything that leaves work for other threads while this is read, and reads for
-/// the time of the copies.
-constexpr std::uint64_t kJoinedMax = std::uint64_t{4} << 20U;
+/// Adjacent items are read together up to a sixteenth of all bytes, but up to a quarter if that is
+/// at most kJoinedMin, and never more than kJoinedMax: enough to hide what a call costs, and shares
+/// that leave work for other threads while this is read, and reads for the time of the copies.
 constexpr std::uint64_t kJoinedShare = 16;
-/// At most one item is joined per this many bytes of all that is read, so that the heads and tails
-/// that are kept are few beside the elements, and per this many items, so that readers have work.
+constexpr std::uint64_t kFewShare = 4;
+constexpr std::uint64_t kJoinedMin = std::uint64_t{256} << 10U;
+constexpr std::uint64_t kJoinedMax = std::uint64_t{4} << 20U;
+/// Of items whose heads and tails are kept beside the ring, at most one is joined per this many
+/// bytes of all that is read, so that these ends are few beside the elements, and per this many
+/// items, so that readers have work.
 constexpr std::uint64_t kBytesShare = std::uint64_t{512} << 10U;
 constexpr std::uint64_t kItemsShare = 16;
+constexpr std::uint64_t kItemsMax = 32;
 
 /// Least number of reads that may be on their way at once if copies follow them: enough to hide
 /// what a call costs.
@@ -113,22 +117,22 @@ StagingNeed staging_need(const LoadPlan& plan, const Catalog& catalog, const Dev
   } else {            // a copy is done before the next read
     need.most = std::min(need.most, need.reads * kHostStagingMax);
   }
+  bool stages = !device.host_memory();
   for (const auto& read : plan.reads) {
     const auto bytes = chunk_of(catalog, read).range.size;
+    stages = stages || bytes <= ChunkReader::kStagedMax;
     need.largest = std::max(need.largest, bytes);
     need.all += bytes;
   }
-  if (!single) {
+  if (single || plan.reads.size() < 2) return need;
+  need.joined = std::min(
+      std::max(need.all / kJoinedShare, std::min(need.all / kFewShare, kJoinedMin)), kJoinedMax);
+  if (device.host_memory()) {
     const std::uint64_t share = std::min(plan.reads.size() / kItemsShare, need.all / kBytesShare);
-    need.joined_items = std::clamp<std::uint64_t>(share, 1, ChunkReader::kJoinedMax);
+    need.joined_items = std::clamp<std::uint64_t>(share, 1, kItemsMax);
   }
-  if (need.joined_items == 1) return need;
-  need.joined = std::min(need.all / kJoinedShare, kJoinedMax);
-  if (!device.host_memory()) {
-    // Items that are read together have to fit into one part of staging.
-    need.largest = std::max(need.largest, need.joined);
-    need.joined = std::min(need.joined, one_read(need));
-  }
+  // Items that are read together have to fit into one part of staging.
+  if (stages) need.largest = std::max(need.largest, need.joined);
   return need;
 }
 

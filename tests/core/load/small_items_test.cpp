@@ -199,25 +199,56 @@ TEST(SmallItems, of_one_element_take_no_more_than_a_rank_without_tensors_may) {
   }
 }
 
+TEST(SmallItems, few_of_1_KiB_take_few_reads_by_any_number_of_threads) {
+  for (const std::size_t count : {20U, 500U}) {
+    const TemporaryDirectory directory;
+    ManyTensors saved(count);
+    save_many(saved, directory.path());
+    for (const int threads : {1, 4}) {
+      for (const bool far : {false, true}) {
+        std::atomic<int> reads = 0;
+        run_ranks(
+            1, directory.path(),
+            [&](const Ports& near) {
+              ThreadTasks tasks(threads);
+              FarDevice device(near.device);
+              const Ports ports{near.store, near.fabric, far ? device : near.device, tasks,
+                                near.trace};
+              ManyTensors loaded(count);
+              const auto group = ports.fabric.communicator(Group::world(1));
+              const auto report = load(ports, *group, loaded.state, {.directory = "run"});
+              EXPECT_EQ(loaded.elements, saved.elements);
+              EXPECT_LE(report.peak_staging, report.bound_staging);
+            },
+            [&](Store& store, GlobalRank) {
+              return std::make_unique<CountingStore>(store, reads);
+            });
+        EXPECT_LE(reads, 8) << count << far << threads;
+        EXPECT_GE(reads, 4) << count << far << threads;  // so that several threads have work
+      }
+    }
+  }
+}
+
+/// Into host memory, elements of larger items are read straight to where they belong.
 TEST(SmallItems, have_their_heads_and_tails_in_the_declared_bound) {
   const TemporaryDirectory directory;
-  ManyTensors saved(2000);
+  constexpr std::size_t kCount = 640;
+  constexpr std::int64_t kEach = 4096;
+  ManyTensors saved(kCount, kEach);
   save_many(saved, directory.path());
   const std::uint64_t size = fs::file_size(directory.path() + "/" + kFirst + "/__0_0.distcp");
-  const std::uint64_t around = size / 2000 - ManyTensors::kEach * sizeof(std::int64_t);
-  for (const bool far : {false, true}) {
-    run_ranks(1, directory.path(), [&](const Ports& near) {
-      ThreadTasks tasks(4);
-      FarDevice device(near.device);
-      const Ports ports{near.store, near.fabric, far ? device : near.device, tasks, near.trace};
-      ManyTensors loaded(2000);
-      const auto group = ports.fabric.communicator(Group::world(1));
-      const auto report = load(ports, *group, loaded.state, {.directory = "run"});
-      const std::uint64_t readers = far ? 4 : 8;
-      const std::uint64_t together = 6;  // of 2,000 items
-      EXPECT_GE(report.bound_staging, report.peak_staging + (readers + 1) * together * around);
-    });
-  }
+  const std::uint64_t around = size / kCount - kEach * sizeof(std::int64_t);
+  run_ranks(1, directory.path(), [&](const Ports& near) {
+    ThreadTasks tasks(4);
+    const Ports ports{near.store, near.fabric, near.device, tasks, near.trace};
+    ManyTensors loaded(kCount, kEach);
+    const auto group = ports.fabric.communicator(Group::world(1));
+    const auto report = load(ports, *group, loaded.state, {.directory = "run"});
+    EXPECT_EQ(loaded.elements, saved.elements);
+    const std::uint64_t together = 32;
+    EXPECT_GE(report.bound_staging, report.peak_staging + (8 + 1) * together * around);
+  });
 }
 
 /// Changes a byte of the item of tensor `t`, `at` bytes behind its begin.

@@ -212,6 +212,30 @@ TEST(LoadPipeline, pays_one_latency_of_5_ms_by_4_and_by_32_threads) {
   }
 }
 
+// Small tensors are read together, by as many reads as their bytes need; large ones by one read
+// each, all at once.
+TEST(LoadPipeline, pays_few_latencies_of_5_ms_for_many_small_tensors) {
+  constexpr std::uint64_t kLatencyNs = 5'000'000;
+  SimStore none;
+  rated_save(none, {});
+  struct Row {
+    RatedShape shape;
+    std::uint64_t latencies_max = 0;
+  };
+  for (const Row& row : {Row{{20, kKiB}, 2}, Row{{500, kKiB}, 2}, Row{{4, kMiB}, 1}}) {
+    SimStore store;
+    rated_save(store, row.shape);
+    const WorldOptions world = {
+        .rates = {.store_read = {.mb_per_s = 1000, .latency_ns = kLatencyNs},
+                  .bus = {.mb_per_s = 1000}}};
+    const auto around = static_cast<double>(rated_load(world, none, {}, {}));
+    const auto took = static_cast<double>(rated_load(world, store, row.shape, {}));
+    const double items = ns(row.shape.bytes() + row.shape.tensors * 4 * kKiB, 1000);
+    EXPECT_LE(took, around + 2 * items + static_cast<double>(row.latencies_max * kLatencyNs))
+        << row.shape.tensors;
+  }
+}
+
 class SavePipeline : public testing::TestWithParam<Speeds> {
  protected:
   static constexpr RatedShape kShape = {32, 128 * kKiB};
