@@ -6,14 +6,12 @@
 #include <utility>
 
 #include "core/base/check.hpp"
+#include "core/checkpoint/usual_frame.hpp"
 #include "core/format/zip/crc32.hpp"
 
 namespace reprise {
 namespace {
 
-/// Limit on the number of remembered shapes; few are needed, because shapes repeat from layer to
-/// layer.
-constexpr std::size_t kFramesMax = 32;
 /// After this many consecutive items that do not have the usual frame (TensorFrame), the reader
 /// parses all further items.
 constexpr int kMissesMax = 8;
@@ -40,12 +38,6 @@ bool wants_all(const StoredChunk& chunk, std::span<const RegionTarget> targets) 
   std::int64_t wanted = 0;
   for (const auto& target : targets) wanted += target.region.elements();
   return wanted >= chunk.box.elements();
-}
-
-bool could_hold(ByteRange range, const Dims& extent, DType dtype) {
-  const auto elements = checked_volume(extent);
-  return elements && *elements > 0 &&
-         static_cast<std::uint64_t>(*elements) < range.size / size_of(dtype);
 }
 
 }  // namespace
@@ -244,24 +236,9 @@ ChunkReader::ItemRun ChunkReader::unused_run() {
 /// between check and delivery.
 std::shared_ptr<const TensorFrame> ChunkReader::frame_of(const StoredTensor& tensor,
                                                          const StoredChunk& chunk) {
-  if (misses_ >= kMissesMax || chunk.file == kNoFile || chunk.form != ItemForm::kArchive ||
-      !tensor.original_shape.empty() || !could_hold(chunk.range, chunk.box.extent, tensor.dtype)) {
-    return nullptr;
-  }
-  auto found = std::find_if(frames_.begin(), frames_.end(), [&](const auto& frame) {
-    return frame->dtype() == tensor.dtype && frame->size() == chunk.box.extent &&
-           frame->folded() == tensor.folded;
-  });
-  if (found == frames_.end()) {
-    if (frames_.size() == kFramesMax) frames_.pop_back();
-    frames_.push_front(
-        std::make_shared<const TensorFrame>(tensor.dtype, chunk.box.extent, tensor.folded));
-    found = frames_.begin();
-  }
-  const TensorFrame& usual = **found;
-  if (usual.length() == chunk.range.size && usual.length() - usual.data_bytes() <= kAroundMax) {
-    return *found;
-  }
+  if (misses_ >= kMissesMax || !may_have_frame(tensor, chunk)) return nullptr;
+  auto usual = usual_frame(tensor, chunk);
+  if (usual && usual->length() - usual->data_bytes() <= kAroundMax) return usual;
   ++misses_;
   return nullptr;
 }

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <span>
 #include <vector>
@@ -107,8 +106,6 @@ class ChunkReader {
   std::uint64_t joined_;
   std::size_t joined_items_;
   std::size_t run_items_;  ///< most items of a run
-  /// Frames of the most recent shapes.
-  std::deque<std::shared_ptr<const TensorFrame>> frames_;
   int misses_ = 0;             ///< consecutive items whose frame was not the usual one
   std::vector<ItemRun> runs_;  ///< those that are being read, and others to be used again
   ItemRun pending_;            ///< items that the next one may be adjacent to

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
-#include <memory>
 #include <numeric>
 #include <span>
 #include <string>
@@ -12,27 +10,11 @@
 #include "core/base/utf8.hpp"
 #include "core/checkpoint/file_digest.hpp"
 #include "core/format/metadata_tables.hpp"
-#include "core/format/tensor_item.hpp"
+#include "core/format/tensor_frame.hpp"
 #include "core/save/phases.hpp"
 
 namespace reprise {
 namespace {
-
-/// Makes the bytes around elements, and keeps those of the latest shapes, since shapes repeat.
-class Layouts {
- public:
-  std::shared_ptr<const TensorItemLayout> of(DType dtype, const Dims& extent) {
-    if (layouts_.size() == kLayoutsMax) layouts_.clear();
-    auto& layout = layouts_[{dtype, extent}];
-    if (!layout) layout = std::make_shared<const TensorItemLayout>(dtype, extent);
-    return layout;
-  }
-
- private:
-  static constexpr std::size_t kLayoutsMax = 256;  // a layout takes about 2 KiB
-
-  std::map<std::pair<DType, Dims>, std::shared_ptr<const TensorItemLayout>> layouts_;
-};
 
 /// A part, as an item of a payload file.
 struct Item {
@@ -43,11 +25,11 @@ struct Item {
 
 void put_items(const std::vector<Item>& items, std::span<const std::uint32_t> checksums,
                const PutBytes& put) {
-  Layouts layouts;
   for (std::size_t i = 0; i < items.size(); ++i) {
-    const auto layout = layouts.of(items[i].dtype, items[i].extent);
-    put(items[i].begin - layout->head().size(), layout->head());
-    put(items[i].begin + layout->data_bytes(), layout->tail(checksums[i]));
+    const auto frame = TensorFrame::of(items[i].dtype, items[i].extent);
+    const TensorItemLayout& layout = frame->layout();
+    put(items[i].begin - layout.head().size(), layout.head());
+    put(items[i].begin + layout.data_bytes(), layout.tail(checksums[i]));
   }
 }
 
@@ -100,15 +82,14 @@ OutputFile TorchDistForm::file_of(const WriterShare& share, FileIndex file) {
   Catalog& catalog = content_.metadata.catalog;
   OutputFile result{.name = catalog.files[file], .bytes = 0, .parts = {}};
   std::vector<Item> items;
-  Layouts layouts;
   for (const auto& part : share.parts) {
     StoredTensor& stored = catalog.tensors[part.tensor];
-    const auto layout = layouts.of(stored.dtype, part.box.extent);
-    const std::uint64_t begin = result.bytes + layout->head().size();
-    stored.chunks.push_back({part.box, file, {result.bytes, layout->length()}});
+    const auto frame = TensorFrame::of(stored.dtype, part.box.extent);
+    const std::uint64_t begin = result.bytes + frame->head_bytes();
+    stored.chunks.push_back({part.box, file, {result.bytes, frame->length()}});
     items.push_back({stored.dtype, part.box.extent, begin});
     result.parts.push_back({tensor_of_[part.tensor], part.box, begin});
-    result.bytes += layout->length();
+    result.bytes += frame->length();
   }
   result.needs_checksums = true;
   result.put_around = [items = std::move(items)](std::span<const std::uint32_t> checksums,

@@ -4,9 +4,7 @@
 #include <atomic>
 #include <exception>
 #include <limits>
-#include <map>
 #include <mutex>
-#include <tuple>
 #include <utility>
 #include <variant>
 
@@ -28,7 +26,7 @@ struct ImageWriter::Batch {
   };
   struct Tail {  ///< position of an item's tail, which follows the item's elements
     std::size_t begin;
-    std::shared_ptr<const TensorItemLayout> layout;
+    std::shared_ptr<const TensorFrame> frame;
   };
   using Mark = std::variant<Elements, Tail>;
 
@@ -111,7 +109,8 @@ struct ImageWriter::File {
         end += elements->size;
       } else {
         const auto& tail = std::get<Batch::Tail>(mark);
-        tail.layout->write_tail(crc, batch.part(tail.begin, tail.layout->tail_bytes()));
+        const TensorItemLayout& layout = tail.frame->layout();
+        layout.write_tail(crc, batch.part(tail.begin, layout.tail_bytes()));
         crc = 0;
       }
     }
@@ -230,10 +229,11 @@ class ImageWriter::Filler {
 
   /// Returns the item's length.
   std::uint64_t tensor(std::size_t item, const ImageItem& form) {
-    const auto layout = layout_of(form);
-    bytes(layout->head());
+    const auto frame = TensorFrame::of(form.dtype, form.extent, form.folded);
+    const TensorItemLayout& layout = frame->layout();
+    bytes(layout.head());
     const std::uint64_t width = size_of(form.dtype);
-    const std::uint64_t total = layout->data_bytes() / width;
+    const std::uint64_t total = layout.data_bytes() / width;
     for (std::uint64_t begin = 0; begin < total;) {
       const std::uint64_t count = std::min<std::uint64_t>(total - begin, room(width) / width);
       const std::size_t at = batch_->size;
@@ -242,11 +242,11 @@ class ImageWriter::Filler {
       batch_->marks.push_back(Batch::Elements{at, count * width, source_.filled_crc()});
       begin += count;
     }
-    const std::size_t size = layout->tail_bytes();
+    const std::size_t size = layout.tail_bytes();
     room(size);
-    batch_->marks.push_back(Batch::Tail{batch_->size, layout});
+    batch_->marks.push_back(Batch::Tail{batch_->size, frame});
     batch_->extend(size);
-    return layout->length();
+    return layout.length();
   }
 
   void flush() {
@@ -268,21 +268,8 @@ class ImageWriter::Filler {
     return batch_->room();
   }
 
-  /// Caches layouts, because a state has many tensors of few shapes.
-  std::shared_ptr<const TensorItemLayout> layout_of(const ImageItem& item) {
-    if (layouts_.size() == kLayoutsMax) layouts_.clear();
-    auto& layout = layouts_[{item.dtype, item.extent, item.folded}];
-    if (!layout)
-      layout = std::make_shared<const TensorItemLayout>(item.dtype, item.extent, item.folded);
-    return layout;
-  }
-
-  static constexpr std::size_t kLayoutsMax = 256;  // a layout takes about 2 KiB
-
   ImageWriter& writer_;
   ContentSource& source_;
-  std::map<std::tuple<DType, Dims, FoldedExtents>, std::shared_ptr<const TensorItemLayout>>
-      layouts_;
   std::shared_ptr<Batch> batch_;
   std::uint64_t offset_ = 0;
 };

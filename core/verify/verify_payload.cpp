@@ -15,8 +15,11 @@
 #include "core/checkpoint/checkpoint_copies.hpp"
 #include "core/checkpoint/checksum_tally.hpp"
 #include "core/checkpoint/record_checksum.hpp"
+#include "core/checkpoint/usual_frame.hpp"
 #include "core/format/bytes_item.hpp"
+#include "core/format/torch_records.hpp"
 #include "core/format/zip/archive.hpp"
+#include "core/format/zip/crc32.hpp"
 #include "core/verify/payload_visits.hpp"
 #include "core/verify/verify_copies.hpp"
 #include "core/verify/verify_experts.hpp"
@@ -29,6 +32,9 @@ constexpr std::size_t kErrorsMax = 10'000;
 
 /// Number of bytes read at a time of elements without checksum.
 constexpr std::size_t kElementsStep = std::size_t{1} << 20U;
+
+/// An item of at most this many bytes is read at once.
+constexpr std::uint64_t kItemAtOnce = std::uint64_t{256} << 10U;
 
 /// Objects of more bytes than this are read one at a time.
 constexpr std::uint64_t kLargeObject = std::uint64_t{4} << 20U;
@@ -99,7 +105,7 @@ class RunReader {
       }
       // Checksums are compared first, because a wrong checksum explains why an item is malformed.
       if (visit.tensor != nullptr) {
-        return look_at_archive(*visit.tensor, *visit.chunk, *slice, found);
+        return look_at_item(*visit.tensor, *visit.chunk, *slice, found);
       }
       found.tally.add(*slice, key);
       look_at_object(*visit.object, found);
@@ -124,6 +130,39 @@ class RunReader {
       elements.read_at(at, read);
       equal.add(tensor, {at, elements.size()}, read);
     }
+  }
+
+  /// Reads a small item at once, and parses it unless its bytes are the usual ones and have their
+  /// checksums.
+  void look_at_item(const StoredTensor& tensor, const StoredChunk& chunk, ItemSource& item,
+                    RunFindings& found) {
+    const auto frame = item.size() <= kItemAtOnce ? usual_frame(tensor, chunk) : nullptr;
+    if (!frame) return look_at_archive(tensor, chunk, item, found);
+    elements_.resize(item.size());
+    item.read_at(0, elements_);
+    if (look_at_framed(tensor, chunk, *frame, item.place_at(0).file, found)) return;
+    SpanSource other(elements_, item.place_at(0));
+    look_at_archive(tensor, chunk, other, found);
+  }
+
+  /// Counts the item that was read, if it has that frame and the right checksums.
+  bool look_at_framed(const StoredTensor& tensor, const StoredChunk& chunk,
+                      const TensorFrame& frame, const std::string& file, RunFindings& found) {
+    const ByteSpan bytes = elements_;
+    const ByteSpan tail = bytes.last(frame.tail_bytes());
+    const auto item = matched(frame, bytes);
+    if (!item || !frame.id_is_whole(tail) ||
+        item->crc != crc32_of(bytes.subspan(frame.head_bytes(), frame.data_bytes()))) {
+      return false;
+    }
+    const auto matches = [&](std::string name, std::uint64_t size, std::uint32_t crc) {
+      found.tally.add(file, {.name = std::move(name), .size = size, .crc = crc}, true, {});
+    };
+    found.tally.add_matching(file, TensorFrame::kRecords - 2);
+    matches("data/0", frame.data_bytes(), item->crc);
+    matches(".data/serialization_id", kSerializationIdBytes, frame.id_crc(tail));
+    found.experts.add(tensor, chunk, *item);
+    return true;
   }
 
   /// Opens the item once, for its checksums and for its header.
@@ -151,7 +190,7 @@ class RunReader {
   Checkpoint& checkpoint_;
   bool measures_;
   std::mutex& large_;
-  Bytes elements_;
+  Bytes elements_;  ///< what is read at a time of elements without checksum, or a small item
 };
 
 /// Puts together what runs found, in their order.
