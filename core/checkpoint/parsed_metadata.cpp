@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/bytes.hpp"
 #include "core/checkpoint/locate_checkpoint.hpp"
 #include "core/format/metadata.hpp"
 
@@ -28,15 +29,25 @@ std::shared_ptr<const Metadata> ParsedMetadata::read(std::span<const ByteSpan> c
   }
   const std::lock_guard lock(mutex_);
   known_.push_front({hash, std::move(files), metadata});
-  if (known_.size() > kKept) known_.pop_back();
+  bytes_ += known_.front().bytes();
+  while (known_.size() > kKept || bytes_ > bytes_max_) {
+    bytes_ -= known_.back().bytes();
+    known_.pop_back();
+  }
   return metadata;
+}
+
+std::uint64_t ParsedMetadata::Known::bytes() const {
+  std::uint64_t sum = 0;
+  for (const Bytes& content : files.contents) sum += content.size();
+  return sum;
 }
 
 bool ParsedMetadata::Known::is_of(std::span<const ByteSpan> contents,
                                   std::span<const std::string> names) const {
   return std::ranges::equal(files.names, names) &&
          std::ranges::equal(files.contents, contents, [](const Bytes& own, ByteSpan other) {
-           return std::ranges::equal(own, other);
+           return as_text(own) == as_text(other);  // which compares many bytes at a time
          });
 }
 

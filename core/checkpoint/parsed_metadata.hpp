@@ -3,6 +3,7 @@
 // the same few checkpoints again and again, and the ranks of a simulated job.
 
 #include <cstddef>
+#include <cstdint>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -18,6 +19,10 @@ namespace reprise {
 /// process. Thread-safe. It only saves work: what it returns depends on the files alone.
 class ParsedMetadata {
  public:
+  /// Keeps the metadata of at most kKept checkpoints, those that were opened last, and of no more
+  /// than `bytes_max` bytes of files in all. What was parsed takes a few times as much.
+  explicit ParsedMetadata(std::uint64_t bytes_max = kBytesKept) : bytes_max_(bytes_max) {}
+
   /// The same as Checkpoint::open(), with the same calls of the store.
   Checkpoint open(Store& store, const std::string& path);
 
@@ -26,8 +31,8 @@ class ParsedMetadata {
   std::shared_ptr<const Metadata> read(std::span<const ByteSpan> contents,
                                        std::span<const std::string> names, std::uint64_t hash);
 
-  /// Number of checkpoints whose metadata is kept, those that were opened last.
   static constexpr std::size_t kKept = 64;
+  static constexpr std::uint64_t kBytesKept = std::uint64_t{64} << 20U;
 
  private:
   struct Known {
@@ -35,13 +40,16 @@ class ParsedMetadata {
     MetadataFiles files;
     std::shared_ptr<const Metadata> metadata;
 
+    std::uint64_t bytes() const;  ///< size of the files
     bool is_of(std::span<const ByteSpan> contents, std::span<const std::string> names) const;
   };
   std::shared_ptr<const Metadata> known(std::span<const ByteSpan> contents,
                                         std::span<const std::string> names, std::uint64_t hash);
 
+  std::uint64_t bytes_max_;
   std::mutex mutex_;
-  std::list<Known> known_;  ///< latest use first
+  std::list<Known> known_;   ///< latest use first
+  std::uint64_t bytes_ = 0;  ///< of the files of all known
 };
 
 }  // namespace reprise

@@ -46,5 +46,23 @@ TEST_F(ParsedMetadataTest, a_changed_byte_is_read_as_it_is) {
   EXPECT_EQ(read(1), whole);
 }
 
+TEST_F(ParsedMetadataTest, no_more_bytes_are_kept_than_the_bound) {
+  const auto size_of = [&](std::int64_t step) {
+    return rig_.store().open(directory_of(step) + "/.metadata")->size();
+  };
+  const auto read_again = [&](std::uint64_t bytes_max) {
+    ParsedMetadata parsed(bytes_max);
+    const auto first = parsed.open(rig_.store(), directory_of(1)).shared_metadata();
+    parsed.open(rig_.store(), directory_of(2));
+    return parsed.open(rig_.store(), directory_of(1)).shared_metadata() != first;
+  };
+  EXPECT_FALSE(read_again(size_of(1) + size_of(2)));
+  EXPECT_TRUE(read_again(size_of(1) + size_of(2) - 1));
+
+  ParsedMetadata none(size_of(1) - 1);
+  const auto first = none.open(rig_.store(), directory_of(1)).shared_metadata();
+  EXPECT_NE(none.open(rig_.store(), directory_of(1)).shared_metadata(), first);
+}
+
 }  // namespace
 }  // namespace reprise::driver
