@@ -124,6 +124,7 @@ void ModuleLeaves::add_stored(StateDict& state, Family& family, Describe describ
 void ModuleLeaves::add_slots(StateDict& state, Family& family, Sharding keys,
                              Describe described) const {
   OptimizerShard& optimizer = *family.optimizer;
+  state.tensors.reserve(state.tensors.size() + kSlots.size() * family.parameters.size());
   for (std::size_t p = 0; p < family.parameters.size(); ++p) {
     const LocalParameter& parameter = family.parameters[p];
     const Description description = (making_.policy.*described)(holding_of(family, p, &optimizer));

@@ -4,19 +4,29 @@
 #include <utility>
 
 #include "core/base/check.hpp"
-#include "core/geometry/piece.hpp"
+#include "core/geometry/strided_copy.hpp"
 
 namespace reprise::sim {
 namespace {
 
-// Fills the region with the byte `poison`. The source is a single element with all strides 0, so
-// that element is copied to every element of the target.
+// Fills the runs of the innermost `level` dimensions. The first run is at `target`.
+void fill_level(const StridedCopy& runs, std::int32_t level, std::byte* target, std::byte poison) {
+  if (level == 0) {
+    std::fill_n(target, runs.run_bytes, poison);
+    return;
+  }
+  const StridedCopy::Dim& dim = runs.dim[level - 1];
+  for (std::int64_t i = 0; i < dim.count; ++i) {
+    fill_level(runs, level - 1, target + i * dim.target_step, poison);
+  }
+}
+
+// Fills the region with the byte `poison`. Its runs are those of a copy onto itself.
 void fill(const StridedView& target, const Dims& extents, std::size_t element_bytes,
           std::byte poison) {
-  const Bytes element(element_bytes, poison);
-  const ConstStridedView source = {.data = element.data(),
-                                   .strides = Dims::filled(extents.size(), 0)};
-  copy_strided(source, target, extents, element_bytes);
+  const StridedCopy runs =
+      strided_copy({target.data, target.strides}, target, extents, element_bytes);
+  if (runs.runs > 0) fill_level(runs, runs.dims, target.data, poison);
 }
 
 }  // namespace

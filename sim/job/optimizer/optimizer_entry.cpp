@@ -14,16 +14,20 @@ namespace {
 
 Value encode_group(const GroupSettings& group) {
   List params;
+  params.reserve(group.params.size());
   for (const auto place : group.params) params.emplace_back(place);
-  return Dict{{"params", std::move(params)},
-              {"lr", group.lr},
-              {"weight_decay", group.weight_decay},
-              {"betas", Tuple{{group.beta1, group.beta2}}},
-              {"eps", group.eps},
-              {"lr_mult", group.lr_mult},
-              {"wd_mult", group.wd_mult},
-              {"is_expert_parallel", group.of_experts},
-              {"step", group.step}};
+  Dict all;
+  all.reserve(9);
+  all.emplace_back("params", std::move(params));
+  all.emplace_back("lr", group.lr);
+  all.emplace_back("weight_decay", group.weight_decay);
+  all.emplace_back("betas", Tuple{{group.beta1, group.beta2}});
+  all.emplace_back("eps", group.eps);
+  all.emplace_back("lr_mult", group.lr_mult);
+  all.emplace_back("wd_mult", group.wd_mult);
+  all.emplace_back("is_expert_parallel", group.of_experts);
+  all.emplace_back("step", group.step);
+  return all;
 }
 
 // --- reading ------------------------------------------------------------------------------------
@@ -91,14 +95,21 @@ void refuse_duplicates(const std::vector<GroupSettings>& groups, const std::stri
 }  // namespace
 
 Value encode(const OptimizerEntry& entry) {
+  // Not made from lists in braces, whose elements can only be copied.
   List groups;
+  groups.reserve(entry.settings.groups.size());
   for (const auto& group : entry.settings.groups) groups.push_back(encode_group(group));
+  Dict wrapped;
+  wrapped.emplace_back(kParamGroups, std::move(groups));
   const LossScale& scale = entry.settings.loss_scale;
-  return Dict{{kWrapper, Dict{{kParamGroups, std::move(groups)}}},
-              {kGradScaler, Dict{{"scale", scale.scale},
-                                 {"growth_tracker", scale.growth_tracker},
-                                 {"growth_interval", scale.growth_interval}}},
-              {kShardingType, std::string(name_of(entry.sharding))}};
+  Dict all;
+  all.reserve(3);
+  all.emplace_back(kWrapper, std::move(wrapped));
+  all.emplace_back(kGradScaler, Dict{{"scale", scale.scale},
+                                     {"growth_tracker", scale.growth_tracker},
+                                     {"growth_interval", scale.growth_interval}});
+  all.emplace_back(kShardingType, std::string(name_of(entry.sharding)));
+  return all;
 }
 
 OptimizerEntry decode_optimizer(const Value& value, const std::string& path) {

@@ -1,6 +1,7 @@
 #include "sim/job/optimizer/slots.hpp"
 
 #include <string_view>
+#include <utility>
 
 namespace reprise::sim {
 namespace {
@@ -14,9 +15,13 @@ std::string_view slot_name(Slot slot) {
 }  // namespace
 
 std::string slot_key(Sharding sharding, Slot slot, const std::string& key) {
-  const std::string name(slot_name(slot));
-  return sharding == Sharding::kFsdpDtensor ? "optimizer.state." + key + "." + name
-                                            : "optimizer.state." + name + "." + key;
+  constexpr std::string_view kState = "optimizer.state.";
+  std::string_view first = slot_name(slot);
+  std::string_view second = key;
+  if (sharding == Sharding::kFsdpDtensor) std::swap(first, second);
+  std::string all;
+  all.reserve(kState.size() + first.size() + 1 + second.size());
+  return all.append(kState).append(first).append(1, '.').append(second);
 }
 
 std::string bucket_key(const std::string& group_prefix, std::size_t bucket, Slot slot) {
