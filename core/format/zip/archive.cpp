@@ -59,12 +59,14 @@ constexpr std::string_view kOfTorchScript =
     "a TorchScript archive, which has code beside its tensors; make a file of its tensors: "
     "torch.save(torch.jit.load(FILE).state_dict(), NEW)";
 
-std::string lower_case(std::string_view name) {
-  std::string lower(name);
-  std::ranges::transform(lower, lower.begin(), [](char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  });
-  return lower;
+// As a number from 0 to 255, in the order of which names are sorted.
+unsigned lower_case(char c) {
+  return static_cast<unsigned char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+}
+
+bool same_but_for_case(std::string_view a, std::string_view b) {
+  return std::ranges::equal(
+      a, b, {}, [](char c) { return lower_case(c); }, [](char c) { return lower_case(c); });
 }
 
 bool is_ascii(std::string_view name) {
@@ -440,13 +442,17 @@ void Archive::check_layout(std::uint64_t directory_offset) {
 }
 
 void Archive::check_names() {
-  std::vector<std::pair<std::string, const Record*>> names;
-  names.reserve(records_.size());
-  for (const Record& record : records_) names.emplace_back(lower_case(record.name), &record);
-  std::ranges::sort(names);
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    const auto& [name, record] = names[i];
-    if (i != 0 && names[i - 1].first == name) {
+  std::vector<const Record*> sorted;
+  sorted.reserve(records_.size());
+  for (const Record& record : records_) sorted.push_back(&record);
+  std::ranges::stable_sort(sorted, [](const Record* a, const Record* b) {
+    return std::ranges::lexicographical_compare(
+        a->name, b->name, {}, [](char c) { return lower_case(c); },
+        [](char c) { return lower_case(c); });
+  });
+  for (std::size_t i = 0; i < sorted.size(); ++i) {
+    const Record* const record = sorted[i];
+    if (i != 0 && same_but_for_case(sorted[i - 1]->name, record->name)) {
       source_.fail(Code::kTornFile, "record '" + record->name + "' occurs twice",
                    record->header_offset);
     }
@@ -459,8 +465,10 @@ void Archive::check_names() {
                    "no checkpoint contains",
                    record->header_offset);
     }
-    if (name != record->name && std::ranges::find(kOptionalNames, name) != kOptionalNames.end()) {
-      source_.fail(Code::kTornFile, "record '" + record->name + "' should be named '" + name + "'",
+    for (const std::string_view name : kOptionalNames) {
+      if (name == record->name || !same_but_for_case(name, record->name)) continue;
+      source_.fail(Code::kTornFile,
+                   "record '" + record->name + "' should be named '" + std::string(name) + "'",
                    record->header_offset);
     }
   }
