@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/plan/cover.hpp"
@@ -14,7 +16,7 @@ namespace reprise {
 namespace {
 
 struct Cut {
-  std::string axis;
+  std::string_view axis;
   std::int64_t parts;
 };
 
@@ -44,6 +46,7 @@ std::vector<Cut> cuts_of(const Mesh& mesh, const Placement& placement, std::size
 /// True if each split tiles every length that it divides. If so, the dimension is covered; this is
 /// the usual case.
 bool levels_tile(const std::vector<Cut>& cuts, std::int64_t length, ChunkRule rule) {
+  if (cuts.empty()) return true;
   std::vector<std::int64_t> lengths = {length};
   std::vector<std::int64_t> shorter;
   for (std::size_t level = 0; level < cuts.size(); ++level) {
@@ -80,9 +83,9 @@ std::vector<Leaf> leaves_of(const std::vector<Cut>& cuts, std::int64_t length, C
       for (std::int64_t i = 0; i < cut.parts; ++i) {
         const Interval part = rule(leaf.interval.length(), cut.parts, i);
         const std::int64_t begin = saturating_add(leaf.interval.begin, part.begin);
-        finer.push_back(
-            {{begin, saturating_add(begin, part.length())},
-             leaf.who + (leaf.who.empty() ? "" : " ") + cut.axis + " " + std::to_string(i)});
+        finer.push_back({{begin, saturating_add(begin, part.length())},
+                         leaf.who + (leaf.who.empty() ? "" : " ") + std::string(cut.axis) + " " +
+                             std::to_string(i)});
       }
     }
     leaves = std::move(finer);

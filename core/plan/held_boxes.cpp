@@ -25,8 +25,9 @@ void batch_boxes(HeldBoxes& held) {
   const auto holders = [&held](std::uint32_t box) { return held.first[box + 1] - held.first[box]; };
   std::vector<std::uint32_t> order(count);
   std::iota(order.begin(), order.end(), 0U);
-  std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
-    return holders(a) != holders(b) ? holders(a) < holders(b) : elements[a] > elements[b];
+  std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+    if (holders(a) != holders(b)) return holders(a) < holders(b);
+    return elements[a] != elements[b] ? elements[a] > elements[b] : a < b;
   });
   for (const std::uint32_t box : order) {
     auto& batches = held.batches;

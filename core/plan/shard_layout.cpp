@@ -1,6 +1,7 @@
 #include "core/plan/shard_layout.hpp"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <unordered_map>
 
@@ -40,71 +41,31 @@ Members members_of(const Mesh& mesh, const Savers& savers) {
   return members;
 }
 
-/// Describes how axes of the mesh split one dimension. The first axis makes the coarsest split.
-struct DimCut {
-  std::vector<AxisIndex> axes;
-  std::vector<Interval> leaves;     ///< one per combination of coordinates, last axis fastest
-  std::vector<Interval> intervals;  ///< the distinct non-empty leaves, sorted
-  std::vector<std::uint32_t> interval_of;  ///< for each leaf, its index in `intervals`, or kNoBox
-};
-
 bool before(Interval a, Interval b) {
   return a.begin != b.begin ? a.begin < b.begin : a.end < b.end;
-}
-
-DimCut cut_of(const Placed& placed, std::size_t dim, std::int64_t length, ChunkRule rule) {
-  DimCut cut;
-  cut.leaves = {{0, length}};
-  for (const Split& split : placed.placement.splits()) {
-    if (split.dim != dim) continue;
-    const auto axis = placed.mesh->axis(split.axis);
-    if (!axis) continue;
-    cut.axes.push_back(*axis);
-    const std::int32_t parts = placed.mesh->axes()[*axis].size;
-    std::vector<Interval> finer;
-    finer.reserve(cut.leaves.size() * static_cast<std::size_t>(parts));
-    for (const Interval leaf : cut.leaves) {
-      for (std::int32_t i = 0; i < parts; ++i) {
-        const Interval part = rule(leaf.length(), parts, i);
-        finer.push_back({leaf.begin + part.begin, leaf.begin + part.begin + part.length()});
-      }
-    }
-    cut.leaves = std::move(finer);
-  }
-  for (const Interval leaf : cut.leaves) {
-    if (leaf.length() > 0) cut.intervals.push_back(leaf);
-  }
-  std::sort(cut.intervals.begin(), cut.intervals.end(), before);
-  cut.interval_of.reserve(cut.leaves.size());
-  for (const Interval leaf : cut.leaves) {
-    const auto at = std::lower_bound(cut.intervals.begin(), cut.intervals.end(), leaf, before);
-    cut.interval_of.push_back(leaf.length() == 0
-                                  ? ShardLayout::kNoBox
-                                  : static_cast<std::uint32_t>(at - cut.intervals.begin()));
-  }
-  return cut;
 }
 
 /// Computes all boxes of a placement, and the box of each mesh member. Each dimension is tiled by
 /// intervals; each box is a product of one interval per dimension.
 class Product {
  public:
-  Product(const Placed& placed, const Dims& shape, ChunkRule rule) : mesh_(*placed.mesh) {
-    for (std::size_t d = 0; d < shape.size(); ++d) {
-      cuts_.push_back(cut_of(placed, d, shape[d], rule));
-      size_ *= cuts_.back().intervals.size();
+  Product(const Placed& placed, const Dims& shape, ChunkRule rule)
+      : mesh_(*placed.mesh), dims_(shape.size()) {
+    for (std::size_t d = 0; d < dims_; ++d) {
+      cut_dim(placed, d, shape[d], rule);
+      size_ *= cuts_[d].intervals;
     }
   }
 
   std::vector<Box> boxes() const {
     std::vector<Box> boxes(size_);
     for (std::size_t i = 0; i < size_; ++i) {
-      Box& box = boxes[i] = Box::whole(Dims::filled(cuts_.size(), 0));
+      Box& box = boxes[i] = Box::whole(Dims::filled(dims_, 0));
       std::size_t rest = i;
-      for (std::size_t d = cuts_.size(); d-- > 0;) {
-        const auto& intervals = cuts_[d].intervals;
-        const Interval interval = intervals[rest % intervals.size()];
-        rest /= intervals.size();
+      for (std::size_t d = dims_; d-- > 0;) {
+        const DimCut& cut = cuts_[d];
+        const Interval interval = intervals_[cut.first_interval + rest % cut.intervals];
+        rest /= cut.intervals;
         box.offset[d] = interval.begin;
         box.extent[d] = interval.length();
       }
@@ -114,22 +75,76 @@ class Product {
 
   std::uint32_t box_of(GroupRank member) const {
     std::size_t box = 0;
-    for (const DimCut& cut : cuts_) {
+    for (const DimCut& cut : std::span(cuts_).first(dims_)) {
       std::size_t leaf = 0;
-      for (const AxisIndex axis : cut.axes) {
+      for (const AxisIndex axis : std::span(axes_).subspan(cut.first_axis, cut.axes)) {
         leaf = leaf * static_cast<std::size_t>(mesh_.axes()[axis].size) +
                static_cast<std::size_t>(mesh_.coordinate(member, axis));
       }
-      if (cut.interval_of[leaf] == ShardLayout::kNoBox) return ShardLayout::kNoBox;
-      box = box * cut.intervals.size() + cut.interval_of[leaf];
+      const std::uint32_t interval = interval_of_[cut.first_leaf + leaf];
+      if (interval == ShardLayout::kNoBox) return ShardLayout::kNoBox;
+      box = box * cut.intervals + interval;
     }
     return static_cast<std::uint32_t>(box);
   }
 
  private:
+  /// How axes of the mesh split one dimension. The first axis makes the coarsest split.
+  struct DimCut {
+    std::size_t first_axis = 0;  ///< its axes are axes_[first_axis..first_axis + axes)
+    std::size_t axes = 0;
+    std::size_t first_interval = 0;  ///< its distinct non-empty leaves, likewise, sorted
+    std::size_t intervals = 0;
+    std::size_t first_leaf = 0;  ///< of its leaves in interval_of_, last axis fastest
+  };
+
+  void cut_dim(const Placed& placed, std::size_t dim, std::int64_t length, ChunkRule rule) {
+    DimCut& cut = cuts_[dim];
+    cut.first_axis = axes_.size();
+    leaves_.assign(1, {0, length});
+    for (const Split& split : placed.placement.splits()) {
+      if (split.dim != dim) continue;
+      const auto axis = mesh_.axis(split.axis);
+      if (!axis) continue;
+      axes_.push_back(*axis);
+      const std::int32_t parts = mesh_.axes()[*axis].size;
+      finer_.clear();
+      for (const Interval leaf : leaves_) {
+        for (std::int32_t i = 0; i < parts; ++i) {
+          const Interval part = rule(leaf.length(), parts, i);
+          finer_.push_back({leaf.begin + part.begin, leaf.begin + part.begin + part.length()});
+        }
+      }
+      leaves_.swap(finer_);
+    }
+    cut.axes = axes_.size() - cut.first_axis;
+    cut.first_interval = intervals_.size();
+    for (const Interval leaf : leaves_) {
+      if (leaf.length() > 0) intervals_.push_back(leaf);
+    }
+    const auto own = std::span(intervals_).subspan(cut.first_interval);
+    std::sort(own.begin(), own.end(), before);
+    cut.intervals = own.size();
+    cut.first_leaf = interval_of_.size();
+    for (const Interval leaf : leaves_) {
+      const auto at = std::lower_bound(own.begin(), own.end(), leaf, before);
+      interval_of_.push_back(leaf.length() == 0 ? ShardLayout::kNoBox
+                                                : static_cast<std::uint32_t>(at - own.begin()));
+    }
+  }
+
   const Mesh& mesh_;
-  std::vector<DimCut> cuts_;
+  std::size_t dims_;
   std::size_t size_ = 1;
+  std::array<DimCut, kMaxNdim> cuts_;
+  // What belongs to the cuts of all dimensions, one after another.
+  std::vector<AxisIndex> axes_;
+  std::vector<Interval> intervals_;
+  /// For each leaf, its index among the intervals of its dimension, or kNoBox.
+  std::vector<std::uint32_t> interval_of_;
+  // The leaves of the dimension that is being cut: one per combination of coordinates.
+  std::vector<Interval> leaves_;
+  std::vector<Interval> finer_;
 };
 
 ShardLayout layout_of(const Placed& placed, const Members& members, const Dims& shape,
