@@ -69,8 +69,10 @@ Error decode_error(ByteSpan bytes, GlobalRank sender) {
 
 std::vector<Contribution> gather_contributions(Communicator& group, Contribution mine) {
   const Bytes wire = encode(std::move(mine));
+  std::vector<Bytes> all = group.all_gather(wire);
   std::vector<Contribution> gathered;
-  for (auto& bytes : group.all_gather(wire)) {
+  gathered.reserve(all.size());
+  for (Bytes& bytes : all) {
     if (take_tag(bytes) == Tag::kError) {
       const auto sender = static_cast<std::int32_t>(gathered.size());
       gathered.push_back({{}, decode_error(bytes, group.group().member({sender}))});
@@ -85,6 +87,7 @@ std::vector<Bytes> agree(Communicator& group, Contribution mine) {
   std::vector<Contribution> gathered = gather_contributions(group, std::move(mine));
   std::optional<Error> failed;
   std::vector<Bytes> all;
+  all.reserve(gathered.size());
   for (auto& one : gathered) {
     if (one.error) keep_cause(failed, *one.error);
     all.push_back(std::move(one.bytes));

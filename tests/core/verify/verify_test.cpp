@@ -72,23 +72,48 @@ TEST(Verify, WhatOtherProgramsWroteIsWhole) {
 }
 
 TEST(Verify, AFlippedBitInThePayloadIsFoundByItsChecksum) {
-  test::FixtureCopy copy("torch_2.15.0/same_content_a");
-  Checkpoint checkpoint = Checkpoint::open(copy.store, "ckpt");
-  const StoredTensor& tensor = *checkpoint.catalog().tensor("layers.0.weight");
-  const StoredChunk& chunk = tensor.chunks.at(0);
-  const auto at = chunk.range.offset + checkpoint.tensor_item(tensor, chunk).data_offset;
-  {
-    std::fstream file(copy.path("ckpt") / checkpoint.catalog().files[chunk.file],
-                      std::ios::in | std::ios::out | std::ios::binary);
-    file.seekp(static_cast<std::streamoff>(at));
-    file.put('\x55');
+  for (const std::string record : {"data/0", ".data/serialization_id"}) {
+    test::FixtureCopy copy("torch_2.15.0/same_content_a");
+    Checkpoint checkpoint = Checkpoint::open(copy.store, "ckpt");
+    const StoredTensor& tensor = *checkpoint.catalog().tensor("layers.0.weight");
+    const StoredChunk& chunk = tensor.chunks.at(0);
+    const auto item = checkpoint.slice(tensor.key, chunk.file, chunk.range);
+    Archive archive(*item);
+    const auto at = chunk.range.offset + archive.content_range(archive.at(record)).offset;
+    {
+      std::fstream file(copy.path("ckpt") / checkpoint.catalog().files[chunk.file],
+                        std::ios::in | std::ios::out | std::ios::binary);
+      file.seekp(static_cast<std::streamoff>(at));
+      file.put('\x55');
+    }
+    const VerifyReport report = verify_at(copy.store, "ckpt");
+    EXPECT_FALSE(report.whole());
+    ASSERT_EQ(count_of(report.findings, Severity::kError), 1U) << words_of(report.findings);
+    EXPECT_EQ(report.findings[0].code, Code::kChecksum) << record;
+    EXPECT_EQ(report.findings[0].offset, at) << record;
+    EXPECT_THAT(report.findings[0].message, HasSubstr(record));
+    EXPECT_TRUE(verify_at(copy.store, "ckpt", PayloadCheck::kSkip).whole());
   }
-  const VerifyReport report = verify_at(copy.store, "ckpt");
-  EXPECT_FALSE(report.whole());
-  ASSERT_EQ(count_of(report.findings, Severity::kError), 1U) << words_of(report.findings);
-  EXPECT_EQ(report.findings[0].code, Code::kChecksum);
-  EXPECT_EQ(report.findings[0].offset, at);
-  EXPECT_TRUE(verify_at(copy.store, "ckpt", PayloadCheck::kSkip).whole());
+}
+
+TEST(Verify, ItemsThatAreNotParsedCountLikeThoseThatAre) {
+  for (const auto& fixture : kFixtures) {
+    if (!fixture.starts_with("torch")) continue;  // others have further files with records
+    Checkpoint checkpoint = Checkpoint::open(test::data_store(), fixture);
+    std::uint64_t records = 0;
+    const auto count = [&](const std::string& key, FileIndex file, ByteRange range) {
+      const auto item = checkpoint.slice(key, file, range);
+      Archive archive(*item);
+      for (const Record& record : archive.records()) records += record.size > 0 ? 1 : 0;
+    };
+    for (const auto& tensor : checkpoint.catalog().tensors) {
+      for (const auto& chunk : tensor.chunks) count(tensor.key, chunk.file, chunk.range);
+    }
+    for (const auto& object : checkpoint.catalog().objects) {
+      count(object.key, object.file, object.range);
+    }
+    EXPECT_EQ(verify_at(test::data_store(), fixture).records_checked, records) << fixture;
+  }
 }
 
 /// Replaces each byte of the items' checksums by the result of `by` for that byte. Only the
