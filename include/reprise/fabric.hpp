@@ -31,12 +31,13 @@ class Communicator {
   /// Most bytes that the engine asks all_gather_on_device() to gather, in all.
   static constexpr std::uint64_t kOnDeviceMax = std::uint64_t{64} << 20U;
   /// Gathers the members' shares of a buffer in the memory of the device to which this communicator
-  /// belongs, and returns where the buffer begins: member n's share is `share` bytes from there on,
-  /// n times. `share` is the same on all members. The bytes after a share that is shorter have no
-  /// meaning. All stays there until the next call; copies from it must be done by then. Is fastest
-  /// if `mine` is staging memory of the device; if the call fails, that memory may stay in use.
-  /// Returns null on all members, and sends nothing, if the communicator has no device or not that
-  /// much room there; then use all_gather().
+  /// belongs, and returns where the buffer begins. The share of member n begins n * `share` bytes
+  /// after that; `share` is the same on all members. A member may send less, and then the bytes up
+  /// to the next share have no meaning. The buffer stays there until the next call; copies from it
+  /// must be done by then. The call is fastest if `mine` is staging memory of the device. If it
+  /// fails, `mine` may stay in use for as long as the process lives. Returns null on all members,
+  /// and sends nothing, if the communicator has no device or not that much room there; then use
+  /// all_gather().
   virtual const std::byte* all_gather_on_device(std::uint64_t share, ByteSpan mine) {
     static_cast<void>(share);
     static_cast<void>(mine);

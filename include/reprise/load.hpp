@@ -61,9 +61,8 @@ struct LoadOptions {
   LoadChecksums checksums = LoadChecksums::kIgnored;
   Fallback fallback = Fallback::kNone;
   Reads reads = Reads::kByEach;
-  /// Size of the read buffer. Nothing: 64 MiB if the job has a device, 16 MiB if it has none. Of
-  /// what is read once for all ranks, the exchange takes at most as much at a time as the smallest
-  /// buffer has.
+  /// Size of the read buffer; without a value 64 MiB for a device, and 16 MiB without one. What is
+  /// read once for all ranks is exchanged in rounds of at most the smallest buffer of any rank.
   std::optional<std::uint64_t> staging_bytes = {};
   /// Stream of the job's device on which the state is used: a cudaStream_t. Null: the stream of the
   /// device. Not the same on all ranks.
