@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <deque>
 #include <map>
 
 #include "core/base/check.hpp"
@@ -28,7 +27,10 @@ struct Holding {
 };
 
 bool same_box(const Holding& a, const Holding& b) {
-  return std::equal(a.corners.begin(), a.corners.end(), b.corners.begin(), b.corners.end());
+  for (std::size_t i = 0; i < a.corners.size(); ++i) {
+    if (a.corners[i] != b.corners[i]) return false;
+  }
+  return true;
 }
 
 /// True if `a` comes before `b`. Holdings are in order of their boxes, and for equal boxes in order
@@ -44,7 +46,14 @@ bool before(const Holding& a, const Holding& b) {
 /// patterns, they have the same boxes on the same ranks.
 struct Pattern {
   Dims shape;
-  std::vector<std::int64_t> numbers;
+  std::vector<std::int64_t> numbers;  ///< rank, replica and corners of each holding
+
+  std::size_t step() const { return 2 + 2 * shape.size(); }
+  void add(GroupRank rank, std::int32_t replica, std::span<const std::int64_t> corners) {
+    numbers.push_back(rank.value);
+    numbers.push_back(replica);
+    numbers.insert(numbers.end(), corners.begin(), corners.end());
+  }
 
   friend bool operator<(const Pattern& a, const Pattern& b) {
     return a.shape == b.shape ? a.numbers < b.numbers : a.shape < b.shape;
@@ -187,10 +196,10 @@ class Planner {
   }
 
   const HeldBoxes& given_boxes(const PlannedTensor& tensor, std::size_t key) {
-    collect_holdings(tensor, key);
-    const auto [at, fresh] = given_.try_emplace(pattern_of(tensor.shape));
+    const auto [at, fresh] = given_.try_emplace(pattern_of(tensor.shape, key));
     HeldBoxes& held = at->second;
     if (!fresh) return held;
+    take_holdings(at->first);
     if (!std::is_sorted(holdings_.begin(), holdings_.end(), before)) {
       std::sort(holdings_.begin(), holdings_.end(), before);
     }
@@ -202,52 +211,57 @@ class Planner {
     return held;
   }
 
-  void collect_holdings(const PlannedTensor& tensor, std::size_t key) {
-    holdings_.clear();
-    expanded_.clear();
+  /// Copies the corners that a key has in each rank's plan. This is the only pass over all plans,
+  /// which are in memory far apart.
+  Pattern pattern_of(const Dims& shape, std::size_t key) {
     check_once(key);
-    add_placed(tensor.shape, key);
+    Pattern pattern{shape, {}};
+    pattern.numbers.reserve(ranks_.size() * pattern.step());
+    add_placed(pattern, key);
     for (const FormOffer& at : book_.given(key)) {
       for (const GroupRank rank : book_.form_sections()[at.section].ranks) {
-        add_given(plans_[static_cast<std::size_t>(rank.value)].given, at.index, rank, tensor.shape);
+        add_given(plans_[static_cast<std::size_t>(rank.value)].given, at.index, rank, pattern);
       }
     }
+    return pattern;
   }
 
-  void add_given(const GivenOffers& given, std::size_t i, GroupRank rank, const Dims& shape) {
+  void add_given(const GivenOffers& given, std::size_t i, GroupRank rank, Pattern& pattern) const {
     if (const Box* denied = given.denied(i)) refuse_denied(given.offer(i), *denied, rank);
     const auto corners = given.corners(i);
-    const std::size_t size = 2 * shape.size();
+    const std::size_t size = 2 * pattern.shape.size();
     for (std::size_t b = 0; b < given.boxes(i); ++b) {
-      holdings_.push_back({corners.subspan(b * size, size), rank, given.replica(i)});
-      check_within(holdings_.back(), shape);
+      const Holding holding{corners.subspan(b * size, size), rank, given.replica(i)};
+      check_within(holding, pattern.shape);
+      pattern.add(rank, holding.replica, holding.corners);
     }
   }
 
   /// Adds the boxes of all placed offers of a key. Used only for a key whose boxes do not all
   /// follow from the same placement.
-  void add_placed(const Dims& shape, std::size_t key) {
+  void add_placed(Pattern& pattern, std::size_t key) {
+    std::vector<std::int64_t> corners;
     for (const SectionOffer& at : book_.placed(key)) {
       const auto& [mesh, placement] = *book_.placements()[at.placement];
       for (const GroupRank rank : book_.sections()[at.section].ranks) {
         const GroupRank member = *layouts_.member(at.placement, rank);
-        const Box box = placement.box(shape, *mesh, member, describe_);
-        auto& corners = expanded_.emplace_back(box.offset.begin(), box.offset.end());
+        const Box box = placement.box(pattern.shape, *mesh, member, describe_);
+        corners.assign(box.offset.begin(), box.offset.end());
         corners.insert(corners.end(), box.extent.begin(), box.extent.end());
-        holdings_.push_back({corners, rank, placement.replica(*mesh, member)});
+        pattern.add(rank, placement.replica(*mesh, member), corners);
       }
     }
   }
 
-  Pattern pattern_of(const Dims& shape) const {
-    Pattern pattern{shape, {}};
-    pattern.numbers.reserve(holdings_.size() * (2 + 2 * shape.size()));
-    for (const Holding& holding : holdings_) {
-      pattern.numbers.push_back(holding.rank.value);
-      pattern.numbers.push_back(holding.replica);
-      for (const std::int64_t number : holding.corners) pattern.numbers.push_back(number);
+  /// Lists the holdings of a pattern, which must outlive their use.
+  void take_holdings(const Pattern& pattern) {
+    holdings_.clear();
+    const std::span<const std::int64_t> numbers = pattern.numbers;
+    for (std::size_t at = 0; at < numbers.size(); at += pattern.step()) {
+      holdings_.push_back({numbers.subspan(at + 2, pattern.step() - 2),
+                           {static_cast<std::int32_t>(numbers[at])},
+                           static_cast<std::int32_t>(numbers[at + 1])});
     }
-    return pattern;
   }
 
   [[noreturn]] void refuse_denied(const TensorOffer& offer, const Box& denied,
@@ -437,8 +451,6 @@ class Planner {
 
   // The members below hold the state of the current key.
   std::vector<Holding> holdings_;
-  /// Corners of placed boxes; holdings refer to them.
-  std::deque<std::vector<std::int64_t>> expanded_;
   std::vector<GroupRank> ranks_;
 };
 

@@ -1,7 +1,8 @@
 #include "core/plan/held_boxes.hpp"
 
-#include <algorithm>
-#include <numeric>
+#include <map>
+#include <utility>
+#include <vector>
 
 #include "reprise/error.hpp"
 
@@ -18,24 +19,22 @@ std::uint64_t elements_of(const Box& box) {
 }  // namespace
 
 void batch_boxes(HeldBoxes& held) {
+  // Few batches have many boxes each, so that a box is added to the batch of the one before it, or
+  // to one that is found by its numbers.
+  std::map<std::pair<std::uint32_t, std::uint64_t>, std::vector<std::uint32_t>> batches;
+  auto last = batches.end();
   const auto count = static_cast<std::uint32_t>(held.boxes->size());
-  std::vector<std::uint64_t> elements;
-  elements.reserve(count);
-  for (const Box& box : *held.boxes) elements.push_back(elements_of(box));
-  const auto holders = [&held](std::uint32_t box) { return held.first[box + 1] - held.first[box]; };
-  std::vector<std::uint32_t> order(count);
-  std::iota(order.begin(), order.end(), 0U);
-  std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
-    if (holders(a) != holders(b)) return holders(a) < holders(b);
-    return elements[a] != elements[b] ? elements[a] > elements[b] : a < b;
-  });
-  for (const std::uint32_t box : order) {
-    auto& batches = held.batches;
-    if (batches.empty() || batches.back().holders != holders(box) ||
-        batches.back().elements != elements[box]) {
-      batches.push_back({holders(box), elements[box], {}});
+  for (std::uint32_t box = 0; box < count; ++box) {
+    const std::uint32_t holders = held.first[box + 1] - held.first[box];
+    const std::uint64_t fewer = ~elements_of((*held.boxes)[box]);  // the largest boxes come first
+    if (last == batches.end() || last->first != std::pair(holders, fewer)) {
+      last = batches.try_emplace({holders, fewer}).first;
     }
-    batches.back().boxes.push_back(box);
+    last->second.push_back(box);
+  }
+  held.batches.reserve(batches.size());
+  for (auto& [of, boxes] : batches) {
+    held.batches.push_back({of.first, ~of.second, std::move(boxes)});
   }
 }
 
