@@ -1,6 +1,7 @@
 #include "sim/faults/memory_meter.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <numeric>
@@ -82,7 +83,12 @@ class Tally {
   void scattered(AddressRange host) {
     const std::scoped_lock lock(mutex_);
     if (operation_ != Operation::kLoad || on_device_.meets(host)) return;
-    keep(host.begin >= last_read_.begin && host.end <= last_read_.end ? last_read_ : host);
+    keep(host);
+    // Memory into which more was read at once is held as a whole.
+    const auto after = passing_.upper_bound(host.begin);
+    if (after == passing_.begin()) return;
+    const auto& [begin, end] = *std::prev(after);
+    if (host.end <= end) keep({begin, end});
   }
   void wrote(AddressRange bytes) {
     const std::scoped_lock lock(mutex_);
@@ -91,7 +97,6 @@ class Tally {
   void read(AddressRange bytes) {
     const std::scoped_lock lock(mutex_);
     if (operation_ != Operation::kLoad) return;
-    last_read_ = bytes;
     bytes_read_ += bytes.end - bytes.begin;
     pass(bytes);
   }
@@ -125,7 +130,6 @@ class Tally {
     snapshot_.clear();
     held_.clear();
     passing_.clear();
-    last_read_ = {};
     brought_ = 0;
     exchanges_ = operation == Operation::kLoad;
     if (exchanges_) bytes_read_ = 0;
@@ -165,8 +169,7 @@ class Tally {
   AddressSet held_;
   AddressSet on_device_;
   std::map<std::uintptr_t, std::uintptr_t> passing_;  ///< maps each range's begin to its end
-  AddressRange last_read_;
-  bool exchanges_ = false;  ///< true while a load reads tensors
+  bool exchanges_ = false;                            ///< true while a load reads tensors
   /// Size of the largest result that a collective returned while this load read tensors.
   std::uint64_t brought_ = 0;
   std::uint64_t bytes_read_ = 0;  ///< number of bytes that the last load read
