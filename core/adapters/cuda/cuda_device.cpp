@@ -4,13 +4,11 @@
 #include <deque>
 #include <exception>
 #include <functional>
-#include <iterator>
 #include <mutex>
 #include <optional>
 #include <utility>
-#include <vector>
 
-#include "core/adapters/cuda/copy_batch.hpp"
+#include "core/adapters/cuda/copy_batches.hpp"
 #include "core/adapters/cuda/kernel_result.hpp"
 #include "core/adapters/cuda/pinned_pool.hpp"
 #include "core/base/caught.hpp"
@@ -49,17 +47,9 @@ std::size_t span_bytes(const Dims& extents, const Dims& strides, std::size_t ele
 
 }  // namespace
 
-/// Events are numbered. Each of them is the end of a batch:
-///
-///   batches  1, 2: queued | 3: open, filled by one call after the other, not queued yet
+/// What a device has, and the order of its copies.
 struct CudaDevice::State {
-  /// A batch has copies of one kind, because its copies run in any order.
-  enum class Kind : std::uint8_t { kGathers, kScatters };
-  struct Batch {
-    std::uint64_t event = 0;
-    std::shared_ptr<CopyBatch> copies;
-    Kind kind = Kind::kGathers;
-  };
+  using Kind = CopyBatches::Kind;
 
   /// There are two ways of copying: by kernels, and by a copy engine. Neither waits for the other,
   /// unless the kind of copies changes.
@@ -86,22 +76,6 @@ struct CudaDevice::State {
     load_copy_kernels(index);
   }
 
-  CopyBatch& open_batch() {
-    if (open.copies) return *open.copies;
-    open.event = ++last_event;
-    open.kind = kind;
-    // A wait that still asks for the end of a batch keeps it as it is.
-    const auto unused = std::find_if(spare.begin(), spare.end(),
-                                     [](const auto& batch) { return batch.use_count() == 1; });
-    if (unused == spare.end()) {
-      open.copies = std::make_shared<CopyBatch>(identity.index, tables);
-    } else {
-      open.copies = std::move(*unused);
-      spare.erase(unused);
-    }
-    return *open.copies;
-  }
-
   /// Makes copies of the way wait for the work queued on `compute` so far.
   void after_compute(Way& way) {
     // The legacy default stream waits for all blocking streams before an action such as this one,
@@ -126,13 +100,14 @@ struct CudaDevice::State {
   /// Queues what was collected. If that fails, drops it and remembers why, so that no later launch
   /// writes to memory which its caller has given up. Some of the copies may then still run.
   void flush(Caller caller) {
-    if (!open.copies || failed) return;
+    CopyBatch* const collected = batches.collected();
+    if (collected == nullptr || failed) return;
     try {
       const CurrentDevice current(identity.index);
-      const CopyBatch::Ways ways = open.copies->ways();
+      const CopyBatch::Ways ways = collected->ways();
       if (ways.kernels && (caller == Caller::kJob || !per_thread)) after_compute(kernels);
-      open.copies->queue(kernels.copies.ref(), engine.copies.ref());
-      if (open.kind == Kind::kScatters) {
+      collected->queue(kernels.copies.ref(), engine.copies.ref());
+      if (batches.kind() == Kind::kScatters) {
         if (ways.kernels) kernels.scattered.record(kernels.copies.ref());
         if (ways.engine) engine.scattered.record(engine.copies.ref());
         published = false;
@@ -141,8 +116,7 @@ struct CudaDevice::State {
       fail(error_from(caught));
       return;
     }
-    refused = false;
-    queued.push_back(std::exchange(open, {}));
+    batches.enqueue();
   }
 
   /// Remembers why copies could not be queued, and the end of those that were.
@@ -161,7 +135,7 @@ struct CudaDevice::State {
 
   void start(const StridedCopy& copy, bool pinned) {
     // A large copy needs an open batch too: its event counts as reached when the batch is done.
-    CopyBatch& batch = open_batch();
+    CopyBatch& batch = batches.open(kind);
     if (!goes_at_once(copy)) return batch.add(copy);
     const CudaScope scope(identity.index);
     require_no_capture();  // the job may have begun one since the batch was opened
@@ -186,24 +160,15 @@ struct CudaDevice::State {
   void require_no_capture() {
     const CurrentDevice current(identity.index);
     if (!is_being_captured(compute)) return;
-    refused = open.copies && !failed;
-    if (open.copies && open.copies->ways().engine) {
+    batches.set_refused(!failed);
+    const CopyBatch* const collected = batches.collected();
+    if (collected != nullptr && collected->ways().engine) {
       const CudaScope scope(identity.index);
       until_copies_arrive();
     }
     throw Error(Code::kUsage, "device " + name +
                                   ": the job's stream is being captured for a CUDA graph; save and "
                                   "load before or after the capture");
-  }
-
-  /// Gives up what was collected and then refused because of a capture: the caller was told, so the
-  /// memory may have other uses by now. A wait for it throws.
-  void give_up_refused() {
-    if (!std::exchange(refused, false)) return;
-    forgotten.push_back(open.event);
-    last_event = open.event + 1;
-    open.copies->drop();
-    spare.push_back(std::move(open.copies));
   }
 
   /// Pinning memory and launching a kernel for the first time may wait for the whole device,
@@ -229,7 +194,7 @@ struct CudaDevice::State {
     const auto bytes = static_cast<std::size_t>(volume(packing.extents)) * element_bytes;
     StagingMemory memory = pinned_memory(bytes);
     std::byte* const data = memory.get();
-    open_batch().keep(std::move(memory));
+    batches.open(kind).keep(std::move(memory));
     return {data, packing.strides};
   }
 
@@ -252,7 +217,7 @@ struct CudaDevice::State {
     if (reached || goes_at_once(straight)) return start(straight, reached);
     const StridedView pinned = pinned_view(copy.extents, copy.host.strides, copy.element_bytes);
     start(strided_copy(copy.device, pinned, copy.extents, copy.element_bytes), true);
-    open_batch().deliver_later(
+    batches.open(kind).deliver_later(
         {{pinned.data, pinned.strides}, copy.host, copy.extents, copy.element_bytes});
   }
 
@@ -279,12 +244,12 @@ struct CudaDevice::State {
   template <class Copy>
   DeviceEvent call(std::span<const Copy> all, Kind what, void (State::*one)(const Copy&)) {
     if (!amid || what != kind) require_no_capture();
-    give_up_refused();
+    batches.give_up_refused();
     amid = true;
     try {
       if (what != kind) flush(Caller::kJob);
       require_trusted();
-      if (what != kind && !queued.empty()) {
+      if (what != kind && batches.any_queued()) {
         const CurrentDevice current(identity.index);
         record_all();
         arrived.hold_back(kernels.copies.ref());
@@ -292,13 +257,15 @@ struct CudaDevice::State {
       kind = what;
       for (const auto& copy : all) {
         (this->*one)(copy);
-        if (open.copies && open.copies->full(collected_max())) {
+        const CopyBatch* const collected = batches.collected();
+        if (collected != nullptr && collected->full(collected_max())) {
           flush(Caller::kJob);
           gathered_max = std::min(2 * gathered_max, kGatheredMost);
         }
         require_trusted();
       }
-      if (per_thread && open.copies) {  // another thread may queue what is collected
+      // Another thread may queue what is collected.
+      if (per_thread && batches.collected() != nullptr) {
         const CurrentDevice current(identity.index);
         after_compute(kernels);
       }
@@ -307,7 +274,7 @@ struct CudaDevice::State {
       drain();
       throw;
     }
-    return {.id = last_event};
+    return {.id = batches.last_event()};
   }
 
   /// Notes that the caller collects no more, as far as this device knows.
@@ -319,9 +286,9 @@ struct CudaDevice::State {
   void publish() {
     require_trusted();
     end_of_calls();
-    if (!open.copies && published) return;
+    if (batches.collected() == nullptr && published) return;
     require_no_capture();
-    give_up_refused();
+    batches.give_up_refused();
     flush(Caller::kJob);
     require_trusted();
     if (published) return;
@@ -335,67 +302,40 @@ struct CudaDevice::State {
     try {
       require_patience();
       const CudaScope scope(identity.index);
-      give_up_refused();
+      batches.give_up_refused();
       flush(Caller::kAny);
-      const Ends ends = ends_of(last_event);
+      const CopyBatches::Ends ends = ends_of(batches.last_event());
       with_patience([&ends] { return ends.reached(); });
-      finish(last_event);
+      batches.finish(batches.last_event());
     } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): another error is reported
     }
   }
 
-  /// A wait asks for these ends. That needs no lock, so gather() does not wait for it. Only the
-  /// last copies of each way are asked for, because those before them have ended.
-  struct Ends {
-    std::shared_ptr<CopyBatch> kernels;  ///< null if nothing is to be asked for
-    std::shared_ptr<CopyBatch> engine;   ///< the same
-    const CudaEvent* dropped = nullptr;  ///< the end of copies that could not be queued whole
-
-    bool reached() const {
-      return (!kernels || kernels->kernels_done()) && (!engine || engine->engine_done()) &&
-             (dropped == nullptr || dropped->done());
-    }
-  };
-
-  /// Returns the ends of all copies up to `event` that are queued.
-  Ends ends_of(std::uint64_t event) const {
-    Ends ends;
-    for (const Batch& batch : queued) {
-      if (batch.event > event) break;
-      if (batch.copies->ways().kernels) ends.kernels = batch.copies;
-      if (batch.copies->ways().engine) ends.engine = batch.copies;
-    }
+  /// Returns the ends of all copies up to `event` that run.
+  CopyBatches::Ends ends_of(std::uint64_t event) const {
+    CopyBatches::Ends ends = batches.ends_of(event);
     if (dropped) ends.dropped = &arrived;
     return ends;
   }
 
-  /// Finishes the batches up to `event`, which have ended.
-  void finish(std::uint64_t event) {
-    for (; !queued.empty() && queued.front().event <= event; queued.pop_front()) {
-      queued.front().copies->finish();
-      spare.push_back(std::move(queued.front().copies));
-    }
-  }
-
   void wait(std::uint64_t event) {
-    Ends ends;
+    CopyBatches::Ends ends;
     {
       const std::scoped_lock lock(mutex);
       require_patience();
-      CHECK(event <= last_event, event);
+      CHECK(event <= batches.last_event(), event);
       // Other threads wait for earlier batches while the caller collects.
-      if (event == last_event) end_of_calls();
-      if (std::find(forgotten.begin(), forgotten.end(), event) != forgotten.end()) {
+      if (event == batches.last_event()) end_of_calls();
+      if (batches.gave_up(event)) {
         throw Error(Code::kUsage, "device " + name +
                                       ": these copies were not made, because the job's stream was "
                                       "being captured for a CUDA graph");
       }
-      if (open.copies && open.event <= event) {
+      if (batches.collected_by(event)) {
         require_no_capture();
         flush(Caller::kAny);
       }
-      const bool awaits = !queued.empty() && queued.front().event <= event;
-      if (!awaits && !dropped) return require_trusted();
+      if (!batches.queued_by(event) && !dropped) return require_trusted();
       ends = ends_of(event);
     }
     {
@@ -408,7 +348,7 @@ struct CudaDevice::State {
     ends = {};
     {
       const std::scoped_lock lock(mutex);
-      finish(event);
+      batches.finish(event);
     }
     require_trusted();
   }
@@ -475,19 +415,13 @@ struct CudaDevice::State {
   CudaEvent arrived;  ///< the end of all copies, when somebody asked for it
   std::shared_ptr<PinnedPool> pool;
   KernelResult result;
-  std::uint64_t last_event = 0;
+  CopyBatches batches{identity.index};
   Kind kind = Kind::kGathers;  ///< of the latest copies
   /// True between two calls that collect copies. The job does not begin a capture there.
   bool amid = false;
-  CopyTables tables = {};
-  Batch open;                             ///< no batch (null) or one that is not empty
-  std::deque<Batch> queued;               ///< oldest batch first
   std::int64_t gathered_max = kGathered;  ///< bytes of the next batch of a save, at most
   bool published = true;                  ///< false if `compute` does not wait for all scatters yet
-  bool refused = false;                   ///< true if the open batch met a capture
-  std::vector<std::uint64_t> forgotten;   ///< events of the batches that were given up
   bool dropped = false;  ///< true if `arrived` is the end of a batch that was not queued whole
-  std::vector<std::shared_ptr<CopyBatch>> spare;
 };
 
 namespace {
@@ -544,7 +478,7 @@ void CudaDevice::use_stream(void* stream) {
       stream == nullptr ? state_->first : CudaStreamRef{stream, state_->identity.index};
   if (next.handle == state_->compute.handle) return;
   state_->require_trusted();
-  state_->give_up_refused();
+  state_->batches.give_up_refused();
   state_->flush(State::Caller::kJob);  // what was collected belongs to the stream before
   state_->require_trusted();
   state_->compute = next;
