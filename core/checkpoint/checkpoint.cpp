@@ -8,7 +8,6 @@
 #include "core/base/print.hpp"
 #include "core/checkpoint/record_checksum.hpp"
 #include "core/checkpoint/safetensors_files.hpp"
-#include "core/checkpoint/usual_frame.hpp"
 #include "core/format/backend_info.hpp"
 #include "core/format/bytes_item.hpp"
 #include "core/format/common_state.hpp"
@@ -24,8 +23,6 @@ constexpr std::size_t kOpenFilesMax = 64;
 constexpr std::size_t kOpenInAllMax = 256;
 constexpr std::size_t kOpenFilesMin = 4;
 constexpr std::uint64_t kSmallFileMax = std::uint64_t{64} << 20U;
-/// An item of at most this many bytes is read at once, as Archive does.
-constexpr std::uint64_t kItemAtOnce = 8192;
 /// Limit on the size of one `.metadata`, or of all `__<rank>.metadata` together. A 10,000-rank job
 /// writes 200 MB.
 constexpr std::uint64_t kMetadataBytesMax = std::uint64_t{1} << 30U;
@@ -245,15 +242,7 @@ TensorItem Checkpoint::tensor_item(const StoredTensor& tensor, const StoredChunk
             .byteswap = chunk.view->byteswap,
             .flips = chunk.view->flips};
   }
-  const auto frame = source->size() <= kItemAtOnce ? usual_frame(tensor, chunk) : nullptr;
-  if (!frame) {
-    Archive archive(*source);
-    return tensor_item(tensor, chunk, archive);
-  }
-  const Bytes whole = read_range(*source, {0, source->size()});
-  if (auto item = matched(*frame, whole)) return *std::move(item);
-  SpanSource other(whole, source->place_at(0));
-  Archive archive(other);
+  Archive archive(*source);
   return tensor_item(tensor, chunk, archive);
 }
 

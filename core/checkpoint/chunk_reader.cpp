@@ -250,7 +250,7 @@ ChunkReader::ItemRun ChunkReader::unused_run() {
 std::shared_ptr<const TensorFrame> ChunkReader::frame_of(const StoredTensor& tensor,
                                                          const StoredChunk& chunk) {
   if (misses_ >= kMissesMax || !may_have_frame(tensor, chunk)) return nullptr;
-  auto usual = usual_frame(tensor, chunk);
+  auto usual = usual_frame(frames_, tensor, chunk);
   if (usual && usual->length() - usual->data_bytes() <= kAroundMax) return usual;
   ++misses_;
   return nullptr;

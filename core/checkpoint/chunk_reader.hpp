@@ -12,7 +12,7 @@
 #include "core/checkpoint/checkpoint.hpp"
 #include "core/checkpoint/checksum_tally.hpp"
 #include "core/checkpoint/region_reader.hpp"
-#include "core/format/tensor_frame.hpp"
+#include "core/format/tensor_frames.hpp"
 #include "reprise/device.hpp"
 
 namespace reprise {
@@ -46,10 +46,11 @@ class ChunkReader {
   /// ring, fit into one part. Those whose elements are read straight to where they belong are at
   /// most `items`, which is 1 to kJoinedMax. The other arguments must outlive the reader.
   ChunkReader(Checkpoint& checkpoint, StagingRing& ring, ChecksumTally* checksums,
-              std::uint64_t joined, std::size_t items)
+              TensorFrames& frames, std::uint64_t joined, std::size_t items)
       : checkpoint_(checkpoint),
         ring_(ring),
         checksums_(checksums),
+        frames_(frames),
         joined_(joined),
         joined_items_(items),
         run_items_(std::max<std::size_t>(
@@ -103,6 +104,7 @@ class ChunkReader {
   Checkpoint& checkpoint_;
   StagingRing& ring_;
   ChecksumTally* checksums_;
+  TensorFrames& frames_;
   std::uint64_t joined_;
   std::size_t joined_items_;
   std::size_t run_items_;  ///< most items of a run

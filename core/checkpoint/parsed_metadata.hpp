@@ -11,6 +11,7 @@
 #include <string>
 
 #include "core/checkpoint/checkpoint.hpp"
+#include "core/format/tensor_frames.hpp"
 #include "reprise/store.hpp"
 
 namespace reprise {
@@ -31,6 +32,9 @@ class ParsedMetadata {
   std::shared_ptr<const Metadata> read(std::span<const ByteSpan> contents,
                                        std::span<const std::string> names, std::uint64_t hash);
 
+  /// Frames of the items of all these checkpoints, and of others.
+  TensorFrames& frames() { return frames_; }
+
   static constexpr std::size_t kKept = 64;
   static constexpr std::uint64_t kBytesKept = std::uint64_t{64} << 20U;
 
@@ -50,6 +54,7 @@ class ParsedMetadata {
   std::mutex mutex_;
   std::list<Known> known_;   ///< latest use first
   std::uint64_t bytes_ = 0;  ///< of the files of all known
+  TensorFrames frames_;
 };
 
 }  // namespace reprise

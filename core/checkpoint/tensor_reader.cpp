@@ -146,12 +146,10 @@ TensorReader::Opened TensorReader::open(const StoredChunk& stored) {
     }
     return opened;
   }
-  if (resources_.checksums == nullptr) {
-    return {resources_.checkpoint.tensor_item(tensor_, stored), std::nullopt};
-  }
   const auto slice = resources_.checkpoint.slice(tensor_.key, stored.file, stored.range);
   Archive archive(*slice);
   Opened opened{Checkpoint::tensor_item(tensor_, stored, archive), std::nullopt};
+  if (resources_.checksums == nullptr) return opened;
   if (!opened.item.overlaps) opened.seen.emplace(opened.item.data_bytes);
   count_around(archive, opened.item, judges_ ? *resources_.checksums : opened.around);
   return opened;

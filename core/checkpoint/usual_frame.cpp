@@ -18,10 +18,10 @@ bool may_have_frame(const StoredTensor& tensor, const StoredChunk& chunk) {
          tensor.original_shape.empty() && could_hold(chunk.range, chunk.box.extent, tensor.dtype);
 }
 
-std::shared_ptr<const TensorFrame> usual_frame(const StoredTensor& tensor,
+std::shared_ptr<const TensorFrame> usual_frame(TensorFrames& frames, const StoredTensor& tensor,
                                                const StoredChunk& chunk) {
   if (!may_have_frame(tensor, chunk)) return nullptr;
-  auto frame = TensorFrame::of(tensor.dtype, chunk.box.extent, tensor.folded);
+  auto frame = frames.of(tensor.dtype, chunk.box.extent, tensor.folded);
   return frame->length() == chunk.range.size ? frame : nullptr;
 }
 

@@ -5,7 +5,7 @@
 #include <memory>
 #include <optional>
 
-#include "core/format/tensor_frame.hpp"
+#include "core/format/tensor_frames.hpp"
 #include "core/state/catalog.hpp"
 
 namespace reprise {
@@ -15,7 +15,7 @@ bool may_have_frame(const StoredTensor& tensor, const StoredChunk& chunk);
 
 /// Returns the frame that the item of that chunk usually has; null if an item in that frame has
 /// another length, or if it may have no frame.
-std::shared_ptr<const TensorFrame> usual_frame(const StoredTensor& tensor,
+std::shared_ptr<const TensorFrame> usual_frame(TensorFrames& frames, const StoredTensor& tensor,
                                                const StoredChunk& chunk);
 
 /// Compares a whole item, which has the frame's length, with the frame: see TensorFrame::match().

@@ -10,7 +10,7 @@
 #include "core/base/utf8.hpp"
 #include "core/checkpoint/file_digest.hpp"
 #include "core/format/metadata_tables.hpp"
-#include "core/format/tensor_frame.hpp"
+#include "core/format/tensor_frames.hpp"
 #include "core/save/phases.hpp"
 
 namespace reprise {
@@ -25,8 +25,9 @@ struct Item {
 
 void put_items(const std::vector<Item>& items, std::span<const std::uint32_t> checksums,
                const PutBytes& put) {
+  TensorFrames frames;
   for (std::size_t i = 0; i < items.size(); ++i) {
-    const auto frame = TensorFrame::of(items[i].dtype, items[i].extent);
+    const auto frame = frames.of(items[i].dtype, items[i].extent);
     const TensorItemLayout& layout = frame->layout();
     put(items[i].begin - layout.head().size(), layout.head());
     put(items[i].begin + layout.data_bytes(), layout.tail(checksums[i]));
@@ -82,9 +83,10 @@ OutputFile TorchDistForm::file_of(const WriterShare& share, FileIndex file) {
   Catalog& catalog = content_.metadata.catalog;
   OutputFile result{.name = catalog.files[file], .bytes = 0, .parts = {}};
   std::vector<Item> items;
+  TensorFrames frames;
   for (const auto& part : share.parts) {
     StoredTensor& stored = catalog.tensors[part.tensor];
-    const auto frame = TensorFrame::of(stored.dtype, part.box.extent);
+    const auto frame = frames.of(stored.dtype, part.box.extent);
     const std::uint64_t begin = result.bytes + frame->head_bytes();
     stored.chunks.push_back({part.box, file, {result.bytes, frame->length()}});
     items.push_back({stored.dtype, part.box.extent, begin});

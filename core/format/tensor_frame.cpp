@@ -1,11 +1,9 @@
 #include "core/format/tensor_frame.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 
 #include "core/base/check.hpp"
-#include "core/base/hash.hpp"
 #include "core/base/utf8.hpp"
 #include "core/format/torch_records.hpp"
 #include "core/format/zip/crc32.hpp"
@@ -44,19 +42,6 @@ TensorFrame::TensorFrame(DType dtype, const Dims& size, const FoldedExtents& fol
   crc.put(kFree, fixed_);
   id_crc.put(kFree, fixed_);
   std::ranges::fill(MutableByteSpan(fixed_).subspan(id, kSerializationIdBytes), std::byte{0});
-}
-
-std::shared_ptr<const TensorFrame> TensorFrame::of(DType dtype, const Dims& size,
-                                                   const FoldedExtents& folded) {
-  // Each form has one place, which the latest form with that place takes.
-  thread_local std::array<std::shared_ptr<const TensorFrame>, kKept> kept;
-  auto hash = static_cast<std::uint64_t>(dtype);
-  for (const std::int64_t extent : size) hash = mix64(hash + static_cast<std::uint64_t>(extent));
-  auto& frame = kept[hash % kKept];
-  const bool known =
-      frame && frame->dtype() == dtype && frame->size() == size && frame->folded() == folded;
-  if (!known) frame = std::make_shared<const TensorFrame>(dtype, size, folded);
-  return frame;
 }
 
 std::optional<TensorItem> TensorFrame::match(ByteSpan head, ByteSpan tail) const {

@@ -4,9 +4,7 @@
 // and shape determine the whole frame except for two checksums and the 40 digits of the
 // serialization id. An item with the expected frame needs no parsing.
 
-#include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 
 #include "core/format/tensor_item.hpp"
@@ -17,13 +15,6 @@ class TensorFrame {
  public:
   /// Requires that too_large() is false for the item.
   TensorFrame(DType dtype, const Dims& size, const FoldedExtents& folded = {});
-
-  /// Returns the same frame, made only once while it is kept: shapes repeat from layer to layer,
-  /// from rank to rank and from save to save. Each thread keeps at most kKept, of about 3 KiB
-  /// each, and 8 KiB with 64 dimensions.
-  static std::shared_ptr<const TensorFrame> of(DType dtype, const Dims& size,
-                                               const FoldedExtents& folded = {});
-  static constexpr std::size_t kKept = 512;
 
   const TensorItemLayout& layout() const { return layout_; }
   DType dtype() const { return item_.dtype; }

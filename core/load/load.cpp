@@ -366,7 +366,8 @@ class Loading {
     const auto make_ready = [&] {
       filling.emplace(share.plan, checkpoint.catalog(),
                       ShareReader(checkpoint, device(), ports_.tasks, into, share.staging,
-                                  verifies() ? &share.tally : nullptr),
+                                  verifies() ? &share.tally : nullptr,
+                                  parsed_ != nullptr ? parsed_->frames() : frames_),
                       [this] { require_uninterrupted(ports_); });
     };
     const auto exchange = exchange_of(checkpoint, report, [&] {
@@ -498,6 +499,7 @@ class Loading {
   const LoadSeams& seams_;
   const KnownMetadata* known_;  ///< null if it is to be read
   ParsedMetadata* parsed_;      ///< null if this rank parses for itself
+  TensorFrames frames_;         ///< used by this rank alone
   std::vector<std::string> fell_back_from_;
   std::vector<std::int64_t> damaged_;  ///< damaged iterations among the candidates
   std::vector<std::string> notes_;

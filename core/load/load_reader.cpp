@@ -148,7 +148,7 @@ std::uint64_t empty_reading_bound(const LoadPlan& plan, const Catalog& catalog) 
 }
 
 ShareReader::ShareReader(Checkpoint& checkpoint, Device& device, Tasks& tasks, StateDict& into,
-                         const Staging& staging, ChecksumTally* checksums)
+                         const Staging& staging, ChecksumTally* checksums, TensorFrames& frames)
     : checkpoint_(checkpoint),
       device_(device),
       into_(into),
@@ -157,7 +157,7 @@ ShareReader::ShareReader(Checkpoint& checkpoint, Device& device, Tasks& tasks, S
                                           staging.room, device,
                                           readers_of(device, tasks, staging.readers))),
       checksums_(checksums),
-      chunks_(std::make_unique<ChunkReader>(checkpoint, *ring_, checksums, staging.joined,
+      chunks_(std::make_unique<ChunkReader>(checkpoint, *ring_, checksums, frames, staging.joined,
                                             staging.joined_items)) {}
 
 void ShareReader::drain() {

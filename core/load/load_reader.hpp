@@ -37,7 +37,7 @@ class ShareReader {
  public:
   /// If `checksums` is null, stored checksums are not checked. Several reads may run in `tasks`.
   ShareReader(Checkpoint& checkpoint, Device& device, Tasks& tasks, StateDict& into,
-              const Staging& staging, ChecksumTally* checksums);
+              const Staging& staging, ChecksumTally* checksums, TensorFrames& frames);
 
   /// Performs one read, or starts it. Errors may come out of a later call.
   void read(const ChunkRead& read);

@@ -229,7 +229,7 @@ class ImageWriter::Filler {
 
   /// Returns the item's length.
   std::uint64_t tensor(std::size_t item, const ImageItem& form) {
-    const auto frame = TensorFrame::of(form.dtype, form.extent, form.folded);
+    const auto frame = frames_.of(form.dtype, form.extent, form.folded);
     const TensorItemLayout& layout = frame->layout();
     bytes(layout.head());
     const std::uint64_t width = size_of(form.dtype);
@@ -270,6 +270,7 @@ class ImageWriter::Filler {
 
   ImageWriter& writer_;
   ContentSource& source_;
+  TensorFrames frames_;  // because a state has many tensors of few shapes
   std::shared_ptr<Batch> batch_;
   std::uint64_t offset_ = 0;
 };

@@ -25,7 +25,7 @@
 #include <vector>
 
 #include "core/base/sha256.hpp"
-#include "core/format/tensor_frame.hpp"
+#include "core/format/tensor_frames.hpp"
 #include "core/save/image_options.hpp"
 #include "core/seams/stage_seams.hpp"
 #include "reprise/device.hpp"

@@ -12,7 +12,6 @@
 #include "core/megatron/module_key.hpp"
 #include "core/ports/interruption.hpp"
 #include "core/save/given_writes.hpp"
-#include "core/save/last_plan.hpp"
 #include "core/state/garbled_text.hpp"
 
 namespace reprise {
@@ -35,13 +34,6 @@ void require_sound(const std::optional<KeptPlan>& kept) {
       Code::kCachePoisoned,
       "the kept plan is not the plan of the save that it was kept for: that save failed and "
       "should have left the kept plan unchanged");
-}
-
-/// False if the harness replaced a decision, which may then differ between ranks.
-bool is_own(const PlanSeams& seams) {
-  const PlanSeams own;
-  return seams.describe == own.describe && seams.cover == own.cover && seams.elect == own.elect &&
-         seams.gathered == own.gathered;
 }
 
 // --- reasons for planning again -----------------------------------------------------------------
@@ -184,11 +176,6 @@ class Planner {
     PlanPointer plan;
     agree_on(group_, [&] {
       const GlobalPlan* known = owners();
-      if (known == nullptr && is_own(rules_.plan)) {
-        thread_local LastPlan last;
-        plan = last.of(offers, group_.group(), [&] { return plan_of_offers(offers, nullptr); });
-        return Bytes{};
-      }
       plan = std::make_shared<const GlobalPlan>(plan_of_offers(offers, known));
       if (known != nullptr) require_owners(*plan);
       return Bytes{};

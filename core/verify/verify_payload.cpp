@@ -66,8 +66,8 @@ std::map<FileIndex, std::set<std::uint64_t>> records_of(const Catalog& catalog) 
 class RunReader {
  public:
   /// Large objects are read while this thread holds `large`, so that one is in memory at a time.
-  RunReader(Checkpoint& checkpoint, bool measures, std::mutex& large)
-      : checkpoint_(checkpoint), measures_(measures), large_(large) {}
+  RunReader(Checkpoint& checkpoint, bool measures, std::mutex& large, TensorFrames& frames)
+      : checkpoint_(checkpoint), measures_(measures), large_(large), frames_(frames) {}
 
   /// `at_visit` is called when an item is done with.
   template <class AtVisit>
@@ -136,7 +136,7 @@ class RunReader {
   /// checksums.
   void look_at_item(const StoredTensor& tensor, const StoredChunk& chunk, ItemSource& item,
                     RunFindings& found) {
-    const auto frame = item.size() <= kItemAtOnce ? usual_frame(tensor, chunk) : nullptr;
+    const auto frame = item.size() <= kItemAtOnce ? usual_frame(frames_, tensor, chunk) : nullptr;
     if (!frame) return look_at_archive(tensor, chunk, item, found);
     elements_.resize(item.size());
     item.read_at(0, elements_);
@@ -190,6 +190,7 @@ class RunReader {
   Checkpoint& checkpoint_;
   bool measures_;
   std::mutex& large_;
+  TensorFrames& frames_;
   Bytes elements_;  ///< what is read at a time of elements without checksum, or a small item
 };
 
@@ -308,22 +309,23 @@ void verify_payload(Checkpoint& checkpoint, std::span<const StoredFile> files,
   std::uint64_t done = 0;
   std::mutex at_a_time;
   std::mutex large;
+  TensorFrames frames;
   CheckpointCopies copies(checkpoint, ports.tasks);
   do_all(ports.tasks, payload.runs.size(), [&](std::size_t thread) {
-    return
-        [&, reader = RunReader(copies.of(thread), meter != nullptr, large)](std::size_t i) mutable {
-          auto run = reader.read(payload.runs[i], [&](const Visit& visit) {
-            const std::lock_guard lock(at_a_time);
-            done += visit.range.size;
-            ports.progress.advance(checkpoint.catalog().files[visit.file], done, payload.bytes);
-          });
-          const std::lock_guard lock(at_a_time);
-          found[i] = std::move(run);
-          for (; next < found.size() && found[next]; ++next) {
-            all.add(payload.runs[next], *found[next]);
-            found[next].reset();
-          }
-        };
+    return [&, reader = RunReader(copies.of(thread), meter != nullptr, large, frames)](
+               std::size_t i) mutable {
+      auto run = reader.read(payload.runs[i], [&](const Visit& visit) {
+        const std::lock_guard lock(at_a_time);
+        done += visit.range.size;
+        ports.progress.advance(checkpoint.catalog().files[visit.file], done, payload.bytes);
+      });
+      const std::lock_guard lock(at_a_time);
+      found[i] = std::move(run);
+      for (; next < found.size() && found[next]; ++next) {
+        all.add(payload.runs[next], *found[next]);
+        found[next].reset();
+      }
+    };
   });
   copies.end_in(checkpoint);
   checkpoint.require_files_in_place();
