@@ -145,20 +145,7 @@ struct ChunkReader::Run {
     }
   }
   void read(bool checked, std::size_t at_once);
-  void read_whole(MutableByteSpan block, bool checked);
 };
-
-/// Reads all items as they are, by one call.
-void ChunkReader::Run::read_whole(MutableByteSpan block, bool checked) {
-  std::array<MutableByteSpan, kJoinedMax> parts;  // of items, some of which may be in memory
-  for (std::size_t i = 0; i < count; ++i) {
-    parts[i] = block.first(all[i].chunk->range.size);
-    block = block.subspan(parts[i].size());
-  }
-  all[0].file->read_parts(all[0].chunk->range.offset, {parts.data(), count});
-  if (!checked) return;
-  for (Framed& item : items()) item.crc.update(item.elements);
-}
 
 /// Reads all items, the elements to where they belong, at most `at_once` bytes of these by one call
 /// unless an item is larger. Computes the checksums of the elements if they are to be checked.
@@ -344,17 +331,13 @@ void ChunkReader::read_at_once(const ItemRun& run) {
           block = block.subspan(bytes);
           return part;
         };
-        const MutableByteSpan whole = block;
         for (Framed& item : own->items()) {
           if (block.empty()) break;
           if (staged) item.head = next(item.frame->head_bytes());
           item.elements = next(item.bytes_read);
           if (staged) item.tail = next(item.frame->tail_bytes());
         }
-        own->here([&] {
-          if (staged) return own->read_whole(whole, checked);
-          own->read(checked, step);
-        });
+        own->here([&] { own->read(checked, step); });
       },
       [this, run](MutableByteSpan /*block*/) { use(run); });
 }

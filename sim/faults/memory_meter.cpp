@@ -205,7 +205,14 @@ class MeteredStore final : public ObservedStore {
 
  private:
   void around(const Call& call, const Rest& rest) override {
-    for (const auto& part : call.into) tally_.read(range_of(part));
+    // Parts that are adjacent in memory are one buffer.
+    for (std::size_t i = 0; i < call.into.size();) {
+      AddressRange buffer = range_of(call.into[i]);
+      for (++i; i < call.into.size() && range_of(call.into[i]).begin == buffer.end; ++i) {
+        buffer.end = range_of(call.into[i]).end;
+      }
+      tally_.read(buffer);
+    }
     if (call.operation == "write") tally_.wrote(range_of(call.from));
     rest();
   }
