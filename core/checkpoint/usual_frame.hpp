@@ -10,7 +10,8 @@
 
 namespace reprise {
 
-/// False if the item of that chunk is no archive, has no elements, or fewer bytes than these.
+/// False if the item of that chunk is no archive, has no elements, or fewer bytes than these, or if
+/// the tensor is stored flattened.
 bool may_have_frame(const StoredTensor& tensor, const StoredChunk& chunk);
 
 /// Returns the frame that the item of that chunk usually has; null if an item in that frame has
