@@ -72,12 +72,16 @@ bench::Row row_of(const Saved& saved, const std::string& limit, double aim,
 
 void verify(benchmark::State& state, Shape shape, double aim) {
   const Saved saved(shape);
-  bench::measure(state, row_of(saved, "pread of the payload file", aim),
+  const auto sum = [](bench::Blocks blocks) { benchmark::DoNotOptimize(crc32_of(blocks[0])); };
+  bench::measure(state,
+                 row_of(saved, "pread of the payload file", aim,
+                        "pread of the payload file, and the CRC-32 of each block"),
                  {{},
                   [&] {
                     run_verb({"verify", saved.path("a")});
                   }},
-                 {{}, [&] { bench::read_through(saved.payload("a"), kThreads); }});
+                 {{}, [&] { bench::read_through(saved.payload("a"), kThreads); }},
+                 {{}, [&] { bench::read_through({saved.payload("a")}, kThreads, sum); }});
 }
 
 void diff(benchmark::State& state, Shape shape, double aim) {
