@@ -50,15 +50,24 @@ testing::AssertionResult has(const std::string& page, const std::string& line) {
 
 TEST_F(BenchPage, explains_a_missed_row_by_its_bare_work) {
   write_row("load.json",
-            R"("name": "warm_load/small/iterations:9/manual_time", "ours_GBps": 2.0,
+            R"("name": "warm_load/large/iterations:9/manual_time", "ours_GBps": 2.0,
                "limit_GBps": 4.0, "ratio": 0.5, "bare_ratio": 0.625, "aim": 0.85, "threads": 2,
                "label": "limit: a copy; bare: preadv of the items")");
   const std::string text = page();
   EXPECT_TRUE(has(text,
-                  "| warm_load/small | 2.00 GB/s | 4.00 GB/s: a copy, 2 threads | 0.50 | 0.62 | "
+                  "| warm_load/large | 2.00 GB/s | 4.00 GB/s: a copy, 2 threads | 0.50 | 0.62 | "
                   "0.85 | missed |  | bare has 0.62 of the limit, ours 0.80 of bare |"));
-  EXPECT_TRUE(has(text, "- warm_load/small: preadv of the items."));
+  EXPECT_TRUE(has(text, "- warm_load/large: preadv of the items."));
   EXPECT_EQ(text.find("by hand"), std::string::npos);
+}
+
+TEST_F(BenchPage, adds_what_is_known_of_the_rest) {
+  write_row("load.json",
+            R"("name": "warm_load/small", "ours_GBps": 2.0, "limit_GBps": 4.0, "ratio": 0.5,
+               "bare_ratio": 0.625, "aim": 0.85, "label": "limit: a copy; bare: preadv")");
+  const std::string text = page();
+  EXPECT_NE(text.find("ours 0.80 of bare; by hand: beside the bare reads"), std::string::npos)
+      << text;
 }
 
 TEST_F(BenchPage, explains_a_missed_time_by_its_bare_work) {
