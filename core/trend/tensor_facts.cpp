@@ -45,19 +45,20 @@ void add_steps_of_groups(const Value& optimizer, std::vector<std::int64_t>& step
 }
 
 /// Takes the param groups among the objects. Trainers store them whole, or each setting as an
-/// object of its own; then the first are enough, since all of one group have one rate.
-void add_groups(Checkpoint& checkpoint, ParamGroupSettings& groups) {
-  constexpr std::size_t kObjectsRead = 256;
+/// object of its own. Returns false if they are too many to be read.
+bool add_groups(Checkpoint& checkpoint, ParamGroupSettings& groups) {
+  constexpr std::size_t kObjectsRead = 4096;
   std::size_t read = 0;
   for (const StoredObject& object : checkpoint.catalog().objects) {
     const bool of_groups = object.key.find("param_groups") != std::string::npos;
     const bool whole =
         of_groups ? object.key.ends_with(".param_groups") : object.key == "optimizer";
     if (!whole && !(of_groups && object.key.ends_with(".lr"))) continue;
-    if (read++ == kObjectsRead) return;
+    if (read++ == kObjectsRead) return false;
     const auto value = small_object(checkpoint, object);
     if (value && !groups.add(object.key, *value)) groups.add_within(*value);
   }
+  return true;
 }
 
 void add_rates(std::vector<ParamGroups> groups, GenerationFacts& facts) {
@@ -144,8 +145,7 @@ void add_facts(Checkpoint& checkpoint, const std::string& before,
   }
   ParamGroupSettings groups;
   add_common(checkpoint, groups, facts);
-  add_groups(checkpoint, groups);
-  add_rates(groups.take(), facts);
+  if (add_groups(checkpoint, groups)) add_rates(groups.take(), facts);
 }
 
 }  // namespace reprise

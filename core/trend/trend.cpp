@@ -58,8 +58,11 @@ class Pair {
     for (const auto& [key, parameter] : moving) row_.weights_changed += changed(key) ? 1U : 0U;
     judge_iterations();
     judge_unassigned(std::move(unassigned), any_moments);
-    if (row_.weights != 0 && row_.weights_changed == 0) return tell_stale(moving);
-    for (const auto& [key, parameter] : moving) judge(key, parameter);
+    const bool none_changed = row_.weights != 0 && row_.weights_changed == 0;
+    if (none_changed && !tell_unchanged(moving)) return;
+    for (const auto& [key, parameter] : moving) {
+      if (!none_changed || !any_changed(parameter.moments)) judge(key, parameter);
+    }
     judge_steps(moving);
     tell_all();
   }
@@ -122,7 +125,9 @@ class Pair {
               std::move(unassigned));
   }
 
-  void tell_stale(const Parameters& moving) {
+  /// Tells that no weight changed. Returns true if that may be as it should, so that moments which
+  /// did not move either are still to be judged.
+  bool tell_unchanged(const Parameters& moving) {
     bool moments_moved = false;
     bool rounded = true;  // each weight is narrow, and its master in float32 moved
     for (const auto& [key, parameter] : moving) {
@@ -133,20 +138,28 @@ class Pair {
                                                : "none of its " + with_commas(row_.weights) +
                                                      " weights differs from " + before_.name;
     if (rounded) {
-      return tell(Severity::kWarning, "ROUNDED_AWAY",
-                  none + ", which rounding can do: the master copies in float32 moved");
+      tell(Severity::kWarning, "ROUNDED_AWAY",
+           none + ", which rounding can do: the master copies in float32 moved");
+      return false;
     }
-    if (!moments_moved) return tell(Severity::kError, "STALE_BYTES", none);
+    const bool all_known = !before_.learning_rates.empty() && !after_.learning_rates.empty();
+    const int zeros = (has_zero_rate(before_) ? 1 : 0) + (has_zero_rate(after_) ? 1 : 0);
     const std::string moved = none + ", although the optimizer's moments moved";
-    if (has_zero_rate(before_) || has_zero_rate(after_)) {
-      return tell(Severity::kNote, "ZERO_RATE",
-                  moved + ": a learning rate of 0 is saved, as at the start of a warm-up");
+    if (!moments_moved || (all_known && zeros == 0)) {
+      tell(Severity::kError, "STALE_BYTES",
+           moments_moved ? moved + " and its learning rate is not 0" : none);
+      return false;
     }
-    if (before_.learning_rates.empty() || after_.learning_rates.empty()) {
-      return tell(Severity::kWarning, "STILL_WEIGHT",
-                  moved + "; a learning rate of 0 does that, but no rate is saved");
+    // One step has one rate; of several, the rate may be 0 in the first or the last alone.
+    const bool one_step = after_.number - before_.number == 1;
+    if (zeros == 2 || (zeros == 1 && one_step)) {
+      tell(Severity::kNote, "ZERO_RATE",
+           moved + ": a learning rate of 0 is saved, as at the start of a warm-up");
+    } else {
+      tell(Severity::kWarning, "STILL_WEIGHT",
+           moved + "; a learning rate of 0 does that, but is not saved with both");
     }
-    tell(Severity::kError, "STALE_BYTES", moved + " and its learning rate is not 0");
+    return true;
   }
 
   static bool has_zero_rate(const GenerationFacts& generation) {

@@ -61,15 +61,15 @@ struct TrendReport {
 ///
 /// Errors: STALE_BYTES, where no weight that has moments changed, or no weight at all if none has,
 /// unless rounding can have left them all (a warning), or unless their moments moved and the saved
-/// learning rate of one of the two is 0 (a note) or is not known (a warning); where a weight and
-/// its moments are the same, although its step counter went on or there is none; STILL_MOMENTS,
-/// where the moments of a weight that changed are the same, and not zero, or all moments are the
-/// same of which the weights are not known; STALE_ITERATION, where the iteration that the state
-/// names did not go on. Warnings: a weight in float32 or float64 that is the same although its
-/// moments changed; moments that are zero although their weight changed; step counters that did not
-/// go on although weights changed, or went back. Notes: weights in narrower types that are the
-/// same, which rounding can do; weights that the optimizer did not step; tensors that only one of
-/// the two has.
+/// learning rate is 0 in both, or in one of two that are a step apart (a note), or it is 0 in one
+/// of others, or is not known (a warning); where a weight and its moments are the same, although
+/// its step counter went on or there is none; STILL_MOMENTS, where the moments of a weight that
+/// changed are the same, and not zero, or all moments are the same of which the weights are not
+/// known; STALE_ITERATION, where the iteration that the state names did not go on. Warnings: a
+/// weight in float32 or float64 that is the same although its moments changed; moments that are
+/// zero although their weight changed; step counters that did not go on although weights changed,
+/// or went back. Notes: weights in narrower types that are the same, which rounding can do; weights
+/// that the optimizer did not step; tensors that only one of the two has.
 class TrendJudge {
  public:
   void add(GenerationFacts generation);
