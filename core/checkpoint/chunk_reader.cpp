@@ -161,8 +161,7 @@ void ChunkReader::Run::read(bool checked, std::size_t at_once) {
     for (std::size_t sum = 0; end < count; ++end) {
       sum += all[end].elements.size();
       if (sum > at_once) break;
-      for (const MutableByteSpan part :
-           {MutableByteSpan(all[end].head), all[end].elements, MutableByteSpan(all[end].tail)}) {
+      for (const MutableByteSpan part : {all[end].head, all[end].elements, all[end].tail}) {
         parts[size++] = part;
       }
     }

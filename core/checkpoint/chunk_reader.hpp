@@ -107,7 +107,7 @@ class ChunkReader {
   TensorFrames& frames_;
   std::uint64_t joined_;
   std::size_t joined_items_;
-  std::size_t run_items_;  ///< most items of a run
+  std::size_t run_items_;      ///< most items of a run
   int misses_ = 0;             ///< consecutive items whose frame was not the usual one
   std::vector<ItemRun> runs_;  ///< those that are being read, and others to be used again
   ItemRun pending_;            ///< items that the next one may be adjacent to

@@ -10,7 +10,7 @@
 namespace reprise {
 
 /// The failure of the lowest number among those that threads noted, so that what is told does not
-/// depend on the threads. Each number fails at most once.
+/// depend on the threads. Of failures of one number, the first in time is told.
 class EarliestFailure {
  public:
   void note(std::size_t number, std::exception_ptr failure) {

@@ -27,9 +27,12 @@ std::shared_ptr<const Metadata> ParsedMetadata::read(std::span<const ByteSpan> c
   for (const ByteSpan content : contents) {
     files.contents.emplace_back(content.begin(), content.end());
   }
+  Known one{hash, std::move(files), metadata};
+  const std::uint64_t bytes = one.bytes();
+  if (bytes > bytes_max_) return metadata;  // it would drive out all others
   const std::lock_guard lock(mutex_);
-  known_.push_front({hash, std::move(files), metadata});
-  bytes_ += known_.front().bytes();
+  known_.push_front(std::move(one));
+  bytes_ += bytes;
   while (known_.size() > kKept || bytes_ > bytes_max_) {
     bytes_ -= known_.back().bytes();
     known_.pop_back();

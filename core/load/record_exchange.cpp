@@ -115,6 +115,7 @@ WantedRecords exchange_wanted(Communicator& group,
       lists.room = std::min(lists.room, offer.number<std::uint64_t>());
       lists.on_device = (offer.number<std::uint8_t>() != 0) && lists.on_device;
       const ByteSpan digest = offer.bytes(sizeof(Sha256Digest));
+      offer.end();
       const auto [found, is_new] =
           known.emplace(Bytes(digest.begin(), digest.end()), lists.classes.size());
       if (is_new) {
@@ -261,14 +262,19 @@ bool RecordExchange::take(const OwnRound& own, std::unique_ptr<Share> mine,
   });
   note(gathered.error);
   if (!gathered.error || ranks.data == ranks.control) return !gathered.error;
-  keep_for_ever(std::move(mine->memory));
+  if (goes_to_devices(*own.round)) keep_for_ever(std::move(mine->memory));
   return true;
+}
+
+/// False for a record that is larger than what devices gather at once: it is a round of its own.
+bool RecordExchange::goes_to_devices(const SharedRound& round) const {
+  return on_device_ && round.bytes <= Communicator::kOnDeviceMax;
 }
 
 void RecordExchange::gather_shares(const OwnRound& own, ByteSpan mine) {
   Communicator& ranks = *own.ranks->data;
   std::uint64_t held = mine.size() + ahead_;
-  if (on_device_) {
+  if (goes_to_devices(*own.round)) {
     const auto members = static_cast<std::size_t>(ranks.group().size());
     device_bytes_ =
         ranks.all_gather_on_device(share_of_round(own.round->bytes, members, 0).size, mine);
@@ -368,8 +374,9 @@ std::unique_ptr<RecordExchange::Share> RecordExchange::start_share(const OwnRoun
       }
       begin += record.range.size;
     }
-    share->memory = on_device_ ? device_.staging(range.size)
-                               : std::make_unique_for_overwrite<std::byte[]>(range.size);
+    share->memory = goes_to_devices(round)
+                        ? device_.staging(range.size)
+                        : std::make_unique_for_overwrite<std::byte[]>(range.size);
     share->bytes = {share->memory.get(), range.size};
     for (std::size_t i = 0; i < parts.size(); ++i) {
       parts[i].out = share->bytes.subspan(places[i].offset, places[i].size);

@@ -99,6 +99,7 @@ class RecordExchange final : public BytesAtHand {
   void fetch_ends(const SharedRound& round);
   void fetch(std::span<const GatherCopy> copies) const;
   void forget_round();
+  bool goes_to_devices(const SharedRound& round) const;
   std::optional<Place> place_of(FileIndex file, std::uint64_t offset, std::uint64_t bytes) const;
   void read_from_device(const Place& place, MutableByteSpan out) const;
 

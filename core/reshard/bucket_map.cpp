@@ -11,6 +11,7 @@
 #include "core/base/natural_order.hpp"
 #include "core/base/print.hpp"
 #include "core/checkpoint/checksum_tally.hpp"
+#include "core/checkpoint/record_checksum.hpp"
 #include "core/checkpoint/tensor_reader.hpp"
 #include "core/geometry/blocks.hpp"
 #include "core/geometry/convert.hpp"
@@ -330,6 +331,9 @@ class Mapper {
     TensorReader whole({checkpoint_, device_, staging_, &tally}, stored);
     whole.read(Box::whole(logical_shape(stored)), masters_, [](const Box&, ByteSpan) {});
     whole.open_rest();
+    for (const FileIndex file : files_without_small_records(checkpoint_, tally)) {
+      count_small_records(checkpoint_, file, tally);
+    }
     for (const Finding& finding : tally.findings()) {
       if (finding.severity != Severity::kError) continue;
       throw Error(finding.code, finding.message,

@@ -136,7 +136,10 @@ std::vector<Bytes> NcclCommunicator::all_gather(ByteSpan mine) {
 const std::byte* NcclCommunicator::all_gather_on_device(std::uint64_t share, ByteSpan mine) {
   CHECK(mine.size() <= share, mine.size(), share);
   const auto members = static_cast<std::uint64_t>(group().size());
-  if (share == 0 || share > link_->device_memory().size() / members) return nullptr;
+  if (share == 0 || share > link_->device_memory().size() / members ||
+      share > link_->limits().piece_bytes) {
+    return nullptr;
+  }
   return call("all_gather_on_device", [&](CallDeadline& deadline) {
     const std::uint64_t own = share * static_cast<std::uint64_t>(rank().value);
     link_->run(

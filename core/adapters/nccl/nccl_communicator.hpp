@@ -25,7 +25,7 @@ class NcclCommunicator final : public Communicator {
   GroupRank rank() const override { return link_->rank(); }
   void barrier() override;
   std::vector<Bytes> all_gather(ByteSpan mine) override;
-  /// Takes at most NcclLimits::piece_bytes in all.
+  /// Takes at most NcclLimits::piece_bytes in all, and 16 bytes more for each member.
   const std::byte* all_gather_on_device(std::uint64_t share, ByteSpan mine) override;
   Bytes broadcast(GroupRank root, ByteSpan bytes) override;
   std::vector<std::int64_t> all_reduce(Reduce how, std::span<const std::int64_t> mine) override;
