@@ -131,7 +131,8 @@ TEST_F(Export, a_checkpoint_that_is_replaced_meanwhile_is_stale) {
   EXPECT_THAT(store_.list(""), ::testing::IsEmpty());
 }
 
-/// No file with tensors can be synced, and the first is written only once another one was to be synced.
+/// No file with tensors can be synced, and the first is written only once another one was to be
+/// synced.
 class Unsynced final : public PassingStore {
  public:
   using PassingStore::PassingStore;
