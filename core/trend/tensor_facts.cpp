@@ -61,7 +61,7 @@ bool add_groups(Checkpoint& checkpoint, ParamGroupSettings& groups) {
   return true;
 }
 
-void add_rates(std::vector<ParamGroups> groups, GenerationFacts& facts) {
+void add_rates(const std::vector<ParamGroups>& groups, GenerationFacts& facts) {
   for (const ParamGroups& group : groups) {
     for (const auto& [name, value] : group.settings) {
       if (name != "lr") continue;
