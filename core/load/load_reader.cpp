@@ -26,9 +26,9 @@ constexpr std::uint64_t kJoinedShare = 16;
 constexpr std::uint64_t kFewShare = 4;
 constexpr std::uint64_t kJoinedMin = std::uint64_t{256} << 10U;
 constexpr std::uint64_t kJoinedMax = std::uint64_t{4} << 20U;
-/// Of items whose heads and tails are kept beside the ring, at most one is joined per this many
-/// bytes of all that is read, so that these ends are few beside the elements, and per this many
-/// items, so that readers have work.
+/// These limit how many items are joined if their heads and tails are kept beside the ring. At most
+/// one is joined per this many bytes of all that is read, so that heads and tails are few beside
+/// the elements, and at most one per this many items, so that readers have work.
 constexpr std::uint64_t kBytesShare = std::uint64_t{512} << 10U;
 constexpr std::uint64_t kItemsShare = 16;
 constexpr std::uint64_t kItemsMax = 32;

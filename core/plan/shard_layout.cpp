@@ -89,7 +89,7 @@ class Product {
   }
 
  private:
-  /// How axes of the mesh split one dimension. The first axis makes the coarsest split.
+  /// Says how axes of the mesh split one dimension. The first axis makes the coarsest split.
   struct DimCut {
     std::size_t first_axis = 0;  ///< its axes are axes_[first_axis..first_axis + axes)
     std::size_t axes = 0;
@@ -137,7 +137,7 @@ class Product {
   std::size_t dims_;
   std::size_t size_ = 1;
   std::array<DimCut, kMaxNdim> cuts_;
-  // What belongs to the cuts of all dimensions, one after another.
+  // These lists hold the parts of all cuts, one dimension after another.
   std::vector<AxisIndex> axes_;
   std::vector<Interval> intervals_;
   /// For each leaf, its index among the intervals of its dimension, or kNoBox.

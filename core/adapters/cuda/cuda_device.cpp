@@ -47,7 +47,7 @@ std::size_t span_bytes(const Dims& extents, const Dims& strides, std::size_t ele
 
 }  // namespace
 
-/// What a device has, and the order of its copies.
+/// Holds what a device has, and the order of its copies.
 struct CudaDevice::State {
   using Kind = CopyBatches::Kind;
 

@@ -94,8 +94,8 @@ void NcclLink::allocate() {
   const std::size_t on_device = size + kPartAlignment * static_cast<std::size_t>(group_.size());
   memory_->host = PinnedMemory(setting_.device, size);
   memory_->device = DeviceMemory(setting_.device, on_device);
-  // What lies between parts and behind shares is copied and sent, too. The memory is cleared here,
-  // because memory checkers report copies of uninitialised memory.
+  // Copies and gathers include the gaps between parts and behind shares. The memory is cleared
+  // here, because memory checkers report copies of uninitialised memory.
   fill_bytes(memory_->stream.ref(), memory_->device.data(), std::byte{0}, on_device);
 }
 

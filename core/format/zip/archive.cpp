@@ -59,7 +59,7 @@ constexpr std::string_view kOfTorchScript =
     "a TorchScript archive, which has code beside its tensors; make a file of its tensors: "
     "torch.save(torch.jit.load(FILE).state_dict(), NEW)";
 
-// As a number from 0 to 255, in the order of which names are sorted.
+// Returns a number from 0 to 255. Names are sorted by these numbers.
 unsigned lower_case(char c) {
   return static_cast<unsigned char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
 }
