@@ -48,10 +48,12 @@ def needs(trainer):
     return about(trainer)["needs"]
 
 
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+def held_port():
+    """Returns a socket bound to a free port. While it is open only who names the port gets it, as rank 0 of torch does."""
+    held = socket.socket()
+    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    held.bind(("127.0.0.1", 0))
+    return held
 
 
 def dies_with_us():
@@ -70,9 +72,9 @@ def life(trainer, root, layout, actions, options=None, load=None, kill=None, fau
     plan = root / "plans" / f"life{number}.json"
     plan.write_text(json.dumps({"life": number, "load": load, "options": options or {}, "actions": actions, "kill": kill, "faults": faults or {}}))
     ranks = math.prod(n for axis, n in layout.items() if axis not in known.get("inside", []))
-    port, logs, processes = free_port(), [], []
-    env = dict(os.environ, WORLD_SIZE=str(ranks), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), OMP_NUM_THREADS="1", REPRISE_LAYOUT=json.dumps(layout),
-               REPRISE_SEED=str(seed), REPRISE_PLAN=str(plan), REPRISE_CHECKPOINTS=str(root / "checkpoints"), REPRISE_WITNESS=str(root / "witness"),
+    held, logs, processes = held_port(), [], []
+    env = dict(os.environ, WORLD_SIZE=str(ranks), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(held.getsockname()[1]), OMP_NUM_THREADS="1",
+               REPRISE_LAYOUT=json.dumps(layout), REPRISE_SEED=str(seed), REPRISE_PLAN=str(plan), REPRISE_CHECKPOINTS=str(root / "checkpoints"), REPRISE_WITNESS=str(root / "witness"),
                REPRISE_WITNESS_VALUES=values)
     env["PYTHONPATH"] = os.pathsep.join(filter(None, [env.get("PYTHONPATH"), str(HERE.parent / "python")]))
     env.pop("PYTHONDONTWRITEBYTECODE", None)  # without compiled files each rank compiles 1,800 modules of torch: ten seconds
@@ -99,6 +101,7 @@ def life(trainer, root, layout, actions, options=None, load=None, kill=None, fau
             except ProcessLookupError:
                 pass
     codes = [p.wait() for p in processes]
+    held.close()
     if any(codes) and not quiet:
         for log in logs:
             print(f"--- {log}\n" + "\n".join(log.read_text(errors="replace").splitlines()[-int(os.environ.get("LINES_OF_LOG", 25)):]))

@@ -1,9 +1,5 @@
 #include "driver/programs/program_life.hpp"
 
-#include <arpa/inet.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -16,6 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "core/adapters/socket/socket.hpp"
 #include "core/base/print.hpp"
 #include "driver/lanes/command_run.hpp"
 #include "driver/lanes/package_folders.hpp"
@@ -36,22 +33,8 @@ constexpr auto kAfterKill = std::chrono::seconds(3);
 constexpr std::uint64_t kNeedsDeadlineS = 60;
 /// A life whose ranks still report something may take this many times its deadline.
 constexpr std::int64_t kProgressFactor = 10;
+constexpr const char* kHost = "127.0.0.1";
 constexpr const char* kPrograms = "{programs}";
-
-/// Returns a port of the loopback interface that is currently free.
-int free_port() {
-  const int handle = ::socket(AF_INET, SOCK_STREAM, 0);
-  if (handle < 0) throw Error(Code::kIo, "socket");
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  const bool bound = ::bind(handle, reinterpret_cast<sockaddr*>(&address), size) == 0 &&
-                     ::getsockname(handle, reinterpret_cast<sockaddr*>(&address), &size) == 0;
-  ::close(handle);
-  if (!bound) throw Error(Code::kIo, "there is no free port on the loopback interface");
-  return ntohs(address.sin_port);
-}
 
 Json json_of(const ProgramStep& step) {
   Json action = {{"do", std::string(name_of(step.does))}};
@@ -170,7 +153,7 @@ class RunningLife {
       : request_(request),
         world_(static_cast<std::size_t>(request.trainer.world_of(request.life.layout))),
         work_(fs::absolute(request.work)),
-        port_(free_port()) {
+        port_(hold_port(kHost)) {
     for (const char* folder : {"checkpoints", "witness", "plans"}) {
       fs::create_directories(work_ / folder);
     }
@@ -216,8 +199,8 @@ class RunningLife {
     set("RANK", std::to_string(rank));
     set("LOCAL_RANK", std::to_string(rank));
     set("WORLD_SIZE", std::to_string(world_));
-    set("MASTER_ADDR", "127.0.0.1");
-    set("MASTER_PORT", std::to_string(port_));
+    set("MASTER_ADDR", kHost);
+    set("MASTER_PORT", host_port_of(own_address(port_)).port);
     set("OMP_NUM_THREADS", "1");
     set("REPRISE_LAYOUT", Json(request_.life.layout).dump());
     set("REPRISE_SEED", std::to_string(request_.seed));
@@ -292,7 +275,7 @@ class RunningLife {
   const LifeRequest& request_;
   std::size_t world_;
   fs::path work_;
-  int port_;
+  Socket port_;  ///< held for rank 0 of the program
   std::atomic<int> failed_ = 0;
   std::atomic<bool> no_file_ = false;  ///< true if a witness file is a pipe, a folder or the like
   SilenceMeter silence_;

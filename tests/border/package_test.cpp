@@ -27,19 +27,28 @@ namespace fs = std::filesystem;
 using testing::HasSubstr;
 using testing::Not;
 
-/// Returns an address of this host where nobody listens.
-std::string free_address() {
-  const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  auto* const raw = reinterpret_cast<sockaddr*>(&address);
-  EXPECT_EQ(::bind(listener, raw, size), 0);
-  EXPECT_EQ(::getsockname(listener, raw, &size), 0);
-  ::close(listener);
-  return "127.0.0.1:" + std::to_string(ntohs(address.sin_port));
-}
+/// An address of this host where nobody listens but who is told of it: the port stays bound.
+class FreeAddress {
+ public:
+  FreeAddress() : handle_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    address_.sin_family = AF_INET;
+    address_.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address_;
+    auto* const raw = reinterpret_cast<sockaddr*>(&address_);
+    const int on = 1;
+    EXPECT_EQ(::setsockopt(handle_, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on), 0);
+    EXPECT_EQ(::bind(handle_, raw, size), 0);
+    EXPECT_EQ(::getsockname(handle_, raw, &size), 0);
+  }
+  FreeAddress(const FreeAddress&) = delete;
+  FreeAddress& operator=(const FreeAddress&) = delete;
+  ~FreeAddress() { ::close(handle_); }
+  std::string text() const { return "127.0.0.1:" + std::to_string(ntohs(address_.sin_port)); }
+
+ private:
+  int handle_;
+  sockaddr_in address_ = {};
+};
 
 const std::string kExamples = REPRISE_SOURCE_DIR "/examples/";
 const std::string kPrograms = REPRISE_SOURCE_DIR "/tests/border/programs";
@@ -187,7 +196,8 @@ TEST_F(Package, works_without_a_launcher_as_the_examples_readme_says) {
   ASSERT_EQ(lines_of_the_examples("MASTER").size(), 1U);
   ASSERT_NO_FATAL_FAILURE(build(kExamples + "sockets", "run-sockets/build/sockets"));
   const std::string run = path("run-sockets");
-  const std::string master = "export MASTER=" + free_address() + "; ";
+  const FreeAddress address;
+  const std::string master = "export MASTER=" + address.text() + "; ";
   const Said saved = run_in(run, master + said[0]);
   EXPECT_EQ(saved.text, "");
   const Said loaded = run_in(run, master + said[1]);

@@ -35,6 +35,7 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor, Shard
 from torch.testing._internal.distributed.fake_pg import FakeStore
 
+import gloo_ranks
 import make_owners
 
 LARGE = (8, 8192, 8192)  # 1 GiB of bf16: number of tensors, rows, columns
@@ -168,9 +169,8 @@ def serve_rank(rank, port, content, requests, answers):
 class TwoRanks:
     def __init__(self, content):
         context = mp.get_context("spawn")
-        with __import__("socket").socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
+        self.held = gloo_ranks.held_port()
+        port = self.held.getsockname()[1]
         self.answers = context.Queue()
         self.requests = [context.Queue() for _ in range(2)]
         self.processes = [context.Process(target=serve_rank, args=(rank, port, content, self.requests[rank], self.answers), daemon=True)
@@ -191,6 +191,7 @@ class TwoRanks:
             requests.put(None)
         for process in self.processes:
             process.join(30)
+        self.held.close()
 
 
 # ---------------------------------------------------------------- rows

@@ -15,10 +15,12 @@ import torch._dynamo  # DTensors import it; imported once here instead of in eac
 import torch.distributed as dist
 
 
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+def held_port():
+    """Returns a socket bound to a free port. While it is open only who names the port gets it, as rank 0 of torch does."""
+    held = socket.socket()
+    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    held.bind(("127.0.0.1", 0))
+    return held
 
 
 def one_rank(rank, ranks, port, answer, function, arguments):
@@ -57,7 +59,8 @@ def run(ranks, function, *arguments, seconds=120):
     fork = multiprocessing.get_context("fork")  # torch is imported once, before the fork
     with tempfile.TemporaryDirectory() as folder:
         answers = [pathlib.Path(folder) / f"{rank}.pt" for rank in range(ranks)]
-        port = free_port()
+        held = held_port()
+        port = held.getsockname()[1]
         processes = [fork.Process(target=one_rank, args=(rank, ranks, port, answers[rank], function, arguments))
                      for rank in range(ranks)]
         for process in processes:
@@ -81,4 +84,5 @@ def run(ranks, function, *arguments, seconds=120):
             # A rank that has answered is done. A process that it started would keep join() waiting.
             for process in processes:
                 end_group(process)
+            held.close()
         return [value for _, value in outcomes]

@@ -12,7 +12,6 @@ import pathlib
 import platform
 import random
 import shutil
-import socket
 import sys
 import warnings
 
@@ -30,6 +29,7 @@ from torch.distributed.checkpoint.default_planner import DefaultSavePlanner
 from torch.distributed.checkpoint.filesystem import FileSystemWriter
 
 import check_with_torch
+import gloo_ranks
 
 if not hasattr(torch.distributed.tensor, "Shard"):  # true in torch 2.4
     import torch.distributed._tensor
@@ -349,12 +349,6 @@ def sd_view_strided(path, rank):
 # ---------------------------------------------------------------------------------------------- running the functions
 
 
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
 def one_rank(rank, name, ranks, port, truth_file):
     warnings.filterwarnings("ignore")
     torch.set_num_threads(1)
@@ -376,11 +370,12 @@ def make(name, out, inner="."):
     _, ranks = FIXTURES[name]
     shutil.rmtree(out / name, ignore_errors=True)
     truth_file = out / f"{name}.truth.tmp"
-    arguments = (name, ranks, free_port(), str(truth_file))
-    if ranks > 1:
-        mp.spawn(one_rank, args=arguments, nprocs=ranks)
-    else:
-        one_rank(0, *arguments)
+    with gloo_ranks.held_port() as held:
+        arguments = (name, ranks, held.getsockname()[1], str(truth_file))
+        if ranks > 1:
+            mp.spawn(one_rank, args=arguments, nprocs=ranks)
+        else:
+            one_rank(0, *arguments)
     expected = {"torch": torch.__version__, "python": platform.python_version(), "ranks": ranks}
     expected |= check_with_torch.describe(out / name / inner)
     if truth_file.exists():

@@ -5,7 +5,6 @@
 import json
 import os
 import pathlib
-import socket
 import subprocess
 import sys
 import tempfile
@@ -14,7 +13,7 @@ import unittest.mock
 
 HERE = pathlib.Path(__file__).resolve().parent
 TREE = HERE.parents[1]
-sys.path.insert(0, str(TREE / "python"))
+sys.path[:0] = [str(TREE / "python"), str(TREE / "trainers")]
 
 try:
     import torch
@@ -23,6 +22,7 @@ except ImportError:
 import torch.distributed.checkpoint as dcp  # noqa: E402
 from torch.distributed.checkpoint.state_dict import get_state_dict  # noqa: E402
 
+import run_alone  # noqa: E402
 from reprise.witness import Witness  # noqa: E402
 from reprise.witness_torch import ids_of, tell_torch  # noqa: E402
 
@@ -148,10 +148,8 @@ class Sharded(unittest.TestCase):
     def states(self, layout, ranks):
         """Of each rank what it tells by the trainer's own boxes, and by those of its parameters."""
         script = RANK % (str(TREE / "trainers/torch-fsdp2"), str(TREE / "trainers"), str(TREE / "python"))
-        with socket.socket() as s:
-            s.bind(("127.0.0.1", 0))
-            port = s.getsockname()[1]
-        with tempfile.TemporaryDirectory() as folder:
+        with run_alone.held_port() as held, tempfile.TemporaryDirectory() as folder:
+            port = held.getsockname()[1]
             env = {name: value for name, value in os.environ.items() if not name.startswith("REPRISE_PLAN")}
             env |= dict(WORLD_SIZE=str(ranks), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), OMP_NUM_THREADS="1", GLOO_SOCKET_IFNAME="lo")
             started = [subprocess.Popen([sys.executable, "-W", "ignore", "-c", script, folder, json.dumps(layout)], env=dict(env, RANK=str(rank)))

@@ -63,10 +63,27 @@ void tune(const Socket& socket) {
   set(socket, IPPROTO_TCP, TCP_KEEPCNT, kAsksMax);
 }
 
+/// Whoever may reuse addresses can listen at a port that this socket has, unless this one does.
 Socket open_for(const addrinfo& to) {
-  return Socket::from([&to] {
+  Socket socket = Socket::from([&to] {
     return ::socket(to.ai_family, to.ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, to.ai_protocol);
   });
+  if (socket.is_open()) set(socket, SOL_SOCKET, SO_REUSEADDR, 1);
+  return socket;
+}
+
+Error cannot_listen(const HostPort& place, int why) {
+  return {Code::kIo,
+          "can't listen at " + place.host + ", port " + place.port + ": " + error_text(why)};
+}
+
+Socket bound_to(const HostPort& place) {
+  const Found found = find_host(place, AI_PASSIVE);
+  Socket socket = open_for(*found);
+  if (!socket.is_open() || ::bind(socket.get(), found->ai_addr, found->ai_addrlen) != 0) {
+    throw cannot_listen(place, errno);
+  }
+  return socket;
 }
 
 std::string text_of(const sockaddr_storage& address, socklen_t size) {
@@ -182,16 +199,18 @@ HostPort host_port_of(const std::string& text) {
   return parts;
 }
 
+Socket hold_port(const std::string& host) { return bound_to({host, "0"}); }
+
 Socket listen_at(const HostPort& place) {
-  const Found found = find_host(place, AI_PASSIVE);
-  Socket socket = open_for(*found);
-  if (socket.is_open()) set(socket, SOL_SOCKET, SO_REUSEADDR, 1);
-  if (!socket.is_open() || ::bind(socket.get(), found->ai_addr, found->ai_addrlen) != 0 ||
-      ::listen(socket.get(), SOMAXCONN) != 0) {
-    throw Error(Code::kIo, "can't listen at " + place.host + ", port " + place.port + ": " +
-                               error_text(errno));
-  }
+  Socket socket = bound_to(place);
+  listen_on(socket);
   return socket;
+}
+
+void listen_on(const Socket& held) {
+  if (::listen(held.get(), SOMAXCONN) != 0) {
+    throw cannot_listen(host_port_of(own_address(held)), errno);
+  }
 }
 
 Socket accept_from(const Socket& listener, std::string& from) {

@@ -69,6 +69,11 @@ HostPort host_port_of(const std::string& text);
 
 /// Listens at a port of an address of this host; port "0" takes a free one. Throws IO.
 Socket listen_at(const HostPort& place);
+/// Takes a free port of an address of this host. While the result lives and doesn't listen, others
+/// get the port only if they name it and reuse addresses, as listen_at() does. Throws IO.
+Socket hold_port(const std::string& host);
+/// Throws IO, for example if somebody else listens at the port.
+void listen_on(const Socket& held);
 /// Returns a connection that has arrived; it is not open if none has. `from` becomes its sender.
 Socket accept_from(const Socket& listener, std::string& from);
 /// Returns "address:port" of this side.

@@ -43,13 +43,24 @@ void require_reachable(const std::string& address) {
               address + " means every address of this host, but other ranks need a specific one");
 }
 
+/// Returns where this rank is reached. It is not where rank 0 listens or will listen, even if all
+/// are on one host and that port was still free.
+Socket listener_of(const SocketOptions& ranks) {
+  const bool at_address = !ranks.address.empty();
+  if (at_address && ranks.rank == 0) return listen_at(host_port_of(ranks.address));
+  Socket held = hold_port(ranks.bind);
+  if (at_address && host_port_of(own_address(held)).port == host_port_of(ranks.address).port) {
+    const Socket left_to_rank_0 = std::exchange(held, hold_port(ranks.bind));
+  }
+  listen_on(held);
+  return held;
+}
+
 std::shared_ptr<Links> connected(const SocketOptions& ranks) {
   const GlobalRank rank{ranks.rank};
   const Instant end = from_now(ranks.deadline);
   try {
-    const bool at_address = ranks.rank == 0 && !ranks.address.empty();
-    Reception reception(
-        listen_at(at_address ? host_port_of(ranks.address) : HostPort{ranks.bind, "0"}));
+    Reception reception(listener_of(ranks));
     Hello own{.job = ranks.job, .size = ranks.size, .rank = rank, .address = reception.address()};
     require_reachable(own.address);
     Session session = meet(ranks, reception, end);

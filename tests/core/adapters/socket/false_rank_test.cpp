@@ -89,14 +89,14 @@ class FalseRank {
 
 /// Runs rank 0, which makes a communicator and waits, beside `body`. Returns the error of rank 0.
 std::optional<Error> beside_false_rank(const std::function<void(FalseRank&)>& body) {
-  const std::string address = free_address();
+  const FreeAddress free;
   return errors_of(2, [&](std::int32_t number) {
     if (number == 0) {
       const auto fabric = socket_fabric(
-          {.rank = 0, .size = 2, .address = address, .deadline = seconds(30)}, seconds(30));
+          {.rank = 0, .size = 2, .address = free.text, .deadline = seconds(30)}, seconds(30));
       fabric->communicator(Group::world(2));
     } else {
-      FalseRank false_rank(address);
+      FalseRank false_rank(free.text);
       body(false_rank);
     }
   })[0];

@@ -33,7 +33,7 @@ struct SocketProcesses : testing::Test {
   void start(std::int32_t size, const std::function<std::string(Fabric&)>& body,
              std::chrono::nanoseconds deadline = seconds(60)) {
     SocketOptions options{
-        .rank = 0, .size = size, .address = free_address(), .deadline = seconds(30)};
+        .rank = 0, .size = size, .address = address.text, .deadline = seconds(30)};
     for (std::int32_t rank = 1; rank < size; ++rank) {
       options.rank = rank;
       ranks.emplace_back([=] { return body(*socket_fabric(options, deadline)); });
@@ -45,6 +45,7 @@ struct SocketProcesses : testing::Test {
     return ranks[static_cast<std::size_t>(number - 1)];
   }
 
+  FreeAddress address;
   std::deque<RankProcess> ranks;
   std::shared_ptr<Fabric> fabric;
 };

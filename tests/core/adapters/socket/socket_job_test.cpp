@@ -41,7 +41,8 @@ struct SocketJob : testing::Test {
     return {.rank = number, .size = size, .address = address, .deadline = seconds(60)};
   }
   TemporaryDirectory directory;
-  std::string address = free_address();
+  FreeAddress free;
+  std::string address = free.text;
 };
 
 TEST_F(SocketJob, of_four_ranks_saves_what_jobs_of_any_size_load) {

@@ -44,10 +44,12 @@ class MemoryKeys {
   std::map<std::string, std::string> values_;
 };
 
-/// Returns an address of this host where nobody listens.
-inline std::string free_address(const std::string& host = "127.0.0.1") {
-  return own_address(listen_at({host, "0"}));
-}
+/// An address of this host where nobody listens but who is told of it.
+struct FreeAddress {
+  explicit FreeAddress(const std::string& host = "127.0.0.1") : holds(hold_port(host)) {}
+  Socket holds;
+  std::string text = own_address(holds);
+};
 
 /// Runs `body` for each number below `count`, each on a thread of its own. Returns the error of
 /// each.
@@ -83,11 +85,11 @@ inline std::vector<std::optional<Error>> run_sockets(
     std::int32_t size, MeetBy by, const std::function<void(Fabric&)>& body,
     std::chrono::nanoseconds deadline = seconds(60)) {
   MemoryKeys keys;
-  const std::string address = by == MeetBy::kStore ? "" : free_address(host_of(by));
+  const FreeAddress address(host_of(by));
   return errors_of(size, [&](std::int32_t rank) {
     SocketOptions options{.rank = rank,
                           .size = size,
-                          .address = address,
+                          .address = by == MeetBy::kStore ? "" : address.text,
                           .bind = host_of(by),
                           .deadline = seconds(60)};
     if (by == MeetBy::kStore) options.store = keys.store();
