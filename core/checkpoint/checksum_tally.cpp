@@ -67,31 +67,31 @@ void ChecksumTally::add(const std::string& file, const Record& record, bool matc
   if (record.name.starts_with(kElements)) count(of_file.counts.elements);
   if (matches) return;
   const ErrorPlace place = place_of();
-  keep(of_file, {Severity::kError, Code::kChecksum,
-                 "the content of record " + record.name + " (" + human_bytes(record.size) +
-                     ") does not have its recorded checksum: bytes changed after the save",
-                 place.key, place.file, place.offset});
+  keep(file, {Severity::kError, Code::kChecksum,
+              "the content of record " + record.name + " (" + human_bytes(record.size) +
+                  ") does not have its recorded checksum: bytes changed after the save",
+              place.key, place.file, place.offset});
 }
 
 /// Keeps what comes first by file, offset and key, whatever comes first in time: once there are too
 /// many, the last file with several gives up its last. What was given up stays beyond the limit,
 /// since what comes later can only push it further back.
-void ChecksumTally::keep(OfFile& of_file, Finding finding) {
-  auto& kept = of_file.kept;
+void ChecksumTally::keep(const std::string& file, Finding finding) {
+  Findings& kept = files_[file].kept;
   const auto before = [](const Finding& a, const Finding& b) {
     return std::tie(a.offset, a.key, a.message) < std::tie(b.offset, b.key, b.message);
   };
   kept.insert(std::ranges::upper_bound(kept, finding, before), std::move(finding));
   ++kept_;
-  const auto give_up = [this](Findings& from) {
+  if (kept.size() > 1) several_.insert(file);
+  const auto give_up_last = [this](const std::string& of) {
+    Findings& from = files_.at(of).kept;
     from.pop_back();
     --kept_;
+    if (from.size() == 1) several_.erase(several_.find(of));
   };
-  if (kept.size() > kKept) give_up(kept);
-  if (kept_ <= kKeptInAll) return;
-  const auto last = std::find_if(files_.rbegin(), files_.rend(),
-                                 [](const auto& file) { return file.second.kept.size() > 1; });
-  if (last != files_.rend()) give_up(last->second.kept);
+  if (kept.size() > kKept) give_up_last(file);
+  if (kept_ > kKeptInAll && !several_.empty()) give_up_last(*several_.rbegin());
 }
 
 void ChecksumTally::add(const ChecksumTally& other) {
@@ -104,7 +104,7 @@ void ChecksumTally::add(const ChecksumTally& other) {
     OfFile& ours = files_[file];
     add_count(ours.counts.all, theirs.counts.all);
     add_count(ours.counts.elements, theirs.counts.elements);
-    for (const Finding& finding : theirs.kept) keep(ours, finding);
+    for (const Finding& finding : theirs.kept) keep(file, finding);
   }
 }
 

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -79,9 +80,10 @@ class ChecksumTally {
     Findings kept;  ///< by offset
   };
 
-  void keep(OfFile& of_file, Finding finding);
+  void keep(const std::string& file, Finding finding);
 
   std::map<std::string, OfFile> files_;
+  std::set<std::string> several_;  ///< files of which several mismatches are kept
   std::size_t kept_ = 0;
 };
 

@@ -5,6 +5,7 @@
 
 #include "core/agree/peer_wire.hpp"
 #include "core/base/check.hpp"
+#include "core/base/keep_for_ever.hpp"
 #include "core/base/sha256.hpp"
 
 namespace reprise {
@@ -39,14 +40,6 @@ std::uint64_t beside_device(const SharedRound& round) {
 GatherCopy bytes_copy(const std::byte* device, std::byte* host, std::uint64_t bytes) {
   return {
       .device = {device, {1}}, .host = {host, {1}}, .extents = {static_cast<std::int64_t>(bytes)}};
-}
-
-/// Keeps memory from which a device may still copy, so that it is never used for anything else.
-void keep_for_ever(StagingMemory memory) {
-  static std::mutex mutex;
-  static auto* const kept = new std::vector<StagingMemory>;  // never freed
-  const std::scoped_lock lock(mutex);
-  kept->push_back(std::move(memory));
 }
 
 Bytes encode(const std::vector<StoredRecord>& records) {

@@ -18,6 +18,9 @@ std::string name_of(const Group& group) {
 std::string to_string(const CollectiveCall& call) {
   std::string text(call.operation);
   if (call.operation == "broadcast") text += "(root " + std::to_string(call.root) + ")";
+  if (call.operation == "all_gather_on_device") {
+    text += "(share " + std::to_string(call.length) + ")";
+  }
   if (call.operation == "all_reduce") {
     text +=
         "(kind " + std::to_string(call.reduction) + ", length " + std::to_string(call.length) + ")";

@@ -21,7 +21,7 @@ struct CollectiveCall {
   std::string_view operation;
   std::uint64_t root = 0;       ///< only for broadcast
   std::uint64_t reduction = 0;  ///< only for all_reduce
-  std::uint64_t length = 0;     ///< only for all_reduce
+  std::uint64_t length = 0;     ///< of all_reduce, or a share of all_gather_on_device
 
   friend bool operator==(const CollectiveCall&, const CollectiveCall&) = default;
 };

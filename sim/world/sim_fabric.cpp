@@ -39,7 +39,7 @@ class SimCommunicator final : public Communicator {
     if (device_ == nullptr) return nullptr;
     std::ranges::fill(on_device_, kOverwritten);
     device_->upload(mine.size());
-    const auto parts = meet({.operation = "all_gather_on_device"}, mine);
+    const auto parts = meet({.operation = "all_gather_on_device", .length = share}, mine);
     Bytes all;
     for (const auto& part : parts) {
       CHECK(part.size() <= share, part.size(), share);

@@ -1,7 +1,6 @@
 #include "core/adapters/cuda/cuda_device.hpp"
 
 #include <algorithm>
-#include <deque>
 #include <exception>
 #include <functional>
 #include <mutex>
@@ -13,6 +12,7 @@
 #include "core/adapters/cuda/pinned_pool.hpp"
 #include "core/base/caught.hpp"
 #include "core/base/check.hpp"
+#include "core/base/keep_for_ever.hpp"
 #include "reprise/error.hpp"
 
 namespace reprise {
@@ -423,19 +423,6 @@ struct CudaDevice::State {
   bool published = true;                  ///< false if `compute` does not wait for all scatters yet
   bool dropped = false;  ///< true if `arrived` is the end of a batch that was not queued whole
 };
-
-namespace {
-
-/// Keeps what queued copies still use, until the process ends.
-template <class Kept>
-void keep_for_ever(std::unique_ptr<Kept> kept) {
-  static std::mutex mutex;
-  static auto* const all = new std::deque<std::unique_ptr<Kept>>;  // never freed
-  const std::scoped_lock lock(mutex);
-  all->push_back(std::move(kept));
-}
-
-}  // namespace
 
 CudaDevice::CudaDevice(const std::string& node, int index, CudaPatience patience)
     : state_(std::make_unique<State>(node, index, std::nullopt, std::move(patience))) {}

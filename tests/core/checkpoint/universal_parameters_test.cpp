@@ -1,5 +1,6 @@
 // Tests how the shapes of parts, which several model ranks name, are compared with that of the
-// whole. What real files of one rank say is tested in tests/cli/formats_test.cpp.
+// whole. What real files of one rank say is tested in
+// tests/cli/checkpoints/universal_verbs_test.cpp.
 
 #include "core/checkpoint/universal_parameters.hpp"
 

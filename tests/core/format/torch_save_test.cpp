@@ -1,5 +1,5 @@
 // Tests the reader of files of torch.save on archives made by hand: hostile pickles, storages that
-// are not there, names. Real files are read in tests/cli/formats_test.cpp.
+// are not there, names. Real files are read in tests/cli/checkpoints/torch_save_verbs_test.cpp.
 
 #include "core/format/torch_save.hpp"
 
