@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "cli/arguments/checkpoint_argument.hpp"
 #include "cli/arguments/rename_rule.hpp"
@@ -118,8 +120,7 @@ class DiffVerb final : public Verb {
     const std::uint64_t start = clock.now_ns();
     const StoredPath left_path = stored_path(left_);
     const StoredPath right_path = stored_path(right_);
-    Checkpoint left = opened(left_path, renames_);
-    Checkpoint right = Checkpoint::open_any(*right_path.store, right_path.path);
+    auto [left, right] = opened_both(left_path, right_path);
     const DiffRequest request = requested();
     DiffReport report = compare(left, right, console);
     if (!no_sources_ && report.damage.empty()) name_sources(left, right, console, report);
@@ -158,6 +159,19 @@ class DiffVerb final : public Verb {
         "there is no tolerance: diff compares bits, so that no small difference is overlooked. "
         "max_delta, in each row and in --json, says how far apart values are; for example, reprise "
         "diff --json A B | jq '.tensors[] | select(.max_delta != 0) | {key, max_delta}'");
+  }
+
+  /// Opens both at a time. Of two failures, A's is thrown.
+  std::pair<Checkpoint, Checkpoint> opened_both(const StoredPath& a, const StoredPath& b) const {
+    std::optional<Checkpoint> left;
+    std::optional<Checkpoint> right;
+    ThreadTasks tasks(std::min(threads_, 2));
+    const auto opening_left = tasks.start([&] { left.emplace(opened(a, renames_)); });
+    const auto opening_right =
+        tasks.start([&] { right.emplace(Checkpoint::open_any(*b.store, b.path)); });
+    opening_left->wait();
+    opening_right->wait();
+    return {std::move(*left), std::move(*right)};
   }
 
   DiffRequest requested() const {

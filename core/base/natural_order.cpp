@@ -5,6 +5,11 @@
 namespace reprise {
 
 bool in_natural_order(std::string_view a, std::string_view b) {
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  auto same = static_cast<std::size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
+  while (same > 0 && is_digit(a[same - 1])) --same;  // the number goes on in one of them
+  a.remove_prefix(same);
+  b.remove_prefix(same);
   const auto digits = [](std::string_view text) {
     return text.substr(0, std::min(text.find_first_not_of("0123456789"), text.size()));
   };

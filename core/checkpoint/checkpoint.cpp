@@ -186,7 +186,7 @@ const Checkpoint::OpenFile& Checkpoint::opened(FileIndex index) {
     std::rotate(found, found + 1, open_.end());
     return open_.back();
   }
-  const auto copies = static_cast<std::size_t>(copies_.use_count());
+  const auto copies = static_cast<std::size_t>(frames_.use_count());
   const std::size_t most = std::clamp(kOpenInAllMax / copies, kOpenFilesMin, kOpenFilesMax);
   while (open_.size() >= most) open_.erase(open_.begin());
   std::shared_ptr<ReadFile> plain;

@@ -13,6 +13,7 @@
 #include "core/checkpoint/locate_checkpoint.hpp"
 #include "core/format/bytes_item.hpp"
 #include "core/format/metadata.hpp"
+#include "core/format/tensor_frames.hpp"
 #include "core/format/tensor_item.hpp"
 #include "core/format/zip/item_source.hpp"
 #include "reprise/store.hpp"
@@ -68,6 +69,8 @@ class Checkpoint {
   const Metadata& metadata() const { return *metadata_; }
   const std::shared_ptr<const Metadata>& shared_metadata() const { return metadata_; }
   const Catalog& catalog() const { return metadata_->catalog; }
+  /// Frames of the items, for this checkpoint and its copies.
+  TensorFrames& frames() { return *frames_; }
 
   /// Returns the path of a file within the checkpoint, for the store and for messages.
   std::string path_of(FileIndex file) const;
@@ -173,7 +176,7 @@ class Checkpoint {
   bool replaced_ = false;               ///< true if reopening a path gave a different file
   const BytesAtHand* at_hand_ = nullptr;
   /// Shared by all copies of this checkpoint, which together keep a bounded number of files open.
-  std::shared_ptr<const char> copies_ = std::make_shared<const char>();
+  std::shared_ptr<TensorFrames> frames_ = std::make_shared<TensorFrames>();
 };
 
 /// Runs `work`, which reads a checkpoint, and then `require_in_place`, which throws STALE_METADATA

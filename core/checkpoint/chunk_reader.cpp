@@ -426,12 +426,11 @@ void ChunkReader::count(const Framed& item) {
     return ErrorPlace{.key = item.tensor->key, .file = file, .offset = offset};
   };
   const TensorFrame& frame = *item.frame;
-  tally.add_matching(file, TensorFrame::kRecords - 2);
   tally.add(file, {.name = "data/0", .size = frame.data_bytes(), .crc = *item.recorded},
             *item.recorded == item.crc.value(), [&] { return place(item.elements_at()); });
   const std::uint64_t tail = item.elements_at() + frame.data_bytes();
-  tally.add(file, {.name = ".data/serialization_id", .size = 40, .crc = frame.id_crc(item.tail)},
-            frame.id_is_whole(item.tail), [&] { return place(tail); });
+  count_frame(
+      frame, item.tail, file, [&] { return place(tail); }, tally);
   tally.require_no_damage();
 }
 

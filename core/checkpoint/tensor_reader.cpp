@@ -6,6 +6,7 @@
 #include "core/base/caught.hpp"
 #include "core/checkpoint/record_checksum.hpp"
 #include "core/checkpoint/region_reader.hpp"
+#include "core/checkpoint/usual_frame.hpp"
 #include "core/geometry/blocks.hpp"
 #include "core/plan/cover.hpp"
 
@@ -146,12 +147,18 @@ TensorReader::Opened TensorReader::open(const StoredChunk& stored) {
     }
     return opened;
   }
-  const auto slice = resources_.checkpoint.slice(tensor_.key, stored.file, stored.range);
-  Archive archive(*slice);
-  Opened opened{Checkpoint::tensor_item(tensor_, stored, archive), std::nullopt};
-  if (resources_.checksums == nullptr) return opened;
-  if (!opened.item.overlaps) opened.seen.emplace(opened.item.data_bytes);
-  count_around(archive, opened.item, judges_ ? *resources_.checksums : opened.around);
+  Opened opened;
+  ChecksumTally* const checksums =
+      resources_.checksums == nullptr || judges_ ? resources_.checksums : &opened.around;
+  if (auto framed = framed_item(resources_.checkpoint, tensor_, stored, checksums)) {
+    opened.item = std::move(*framed);
+  } else {
+    const auto slice = resources_.checkpoint.slice(tensor_.key, stored.file, stored.range);
+    Archive archive(*slice);
+    opened.item = Checkpoint::tensor_item(tensor_, stored, archive);
+    if (checksums != nullptr) count_around(archive, opened.item, *checksums);
+  }
+  if (checksums != nullptr && !opened.item.overlaps) opened.seen.emplace(opened.item.data_bytes);
   return opened;
 }
 

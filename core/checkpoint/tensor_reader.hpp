@@ -68,9 +68,9 @@ class TensorReader {
 
   /// A chunk whose item has been opened, with all that is counted then.
   struct Opened {
-    TensorItem item;
+    TensorItem item = {};
     /// Checksum of the element record's bytes delivered so far.
-    std::optional<ScatteredCrc32> seen;
+    std::optional<ScatteredCrc32> seen = {};
     /// The item's other records, if another reader is to count them.
     ChecksumTally around = {};
   };

@@ -1,5 +1,6 @@
 #include "core/checkpoint/usual_frame.hpp"
 
+#include "core/format/torch_records.hpp"
 #include "core/geometry/dtype.hpp"
 
 namespace reprise {
@@ -25,8 +26,33 @@ std::shared_ptr<const TensorFrame> usual_frame(TensorFrames& frames, const Store
   return frame->length() == chunk.range.size ? frame : nullptr;
 }
 
-std::optional<TensorItem> matched(const TensorFrame& frame, ByteSpan item) {
-  return frame.match(item.first(frame.head_bytes()), item.last(frame.tail_bytes()));
+void count_frame(const TensorFrame& frame, ByteSpan tail, const std::string& file,
+                 const std::function<ErrorPlace()>& tail_place, ChecksumTally& checksums) {
+  checksums.add_matching(file, TensorFrame::kRecords - 2);
+  checksums.add(
+      file,
+      {.name = ".data/serialization_id", .size = kSerializationIdBytes, .crc = frame.id_crc(tail)},
+      frame.id_is_whole(tail), tail_place);
+}
+
+std::optional<TensorItem> framed_item(Checkpoint& checkpoint, const StoredTensor& tensor,
+                                      const StoredChunk& chunk, ChecksumTally* checksums) {
+  const auto frame = usual_frame(checkpoint.frames(), tensor, chunk);
+  if (!frame) return std::nullopt;
+  const auto slice = checkpoint.slice(tensor.key, chunk.file, chunk.range);
+  Bytes ends(frame->head_bytes() + frame->tail_bytes());
+  const auto head = MutableByteSpan(ends).first(frame->head_bytes());
+  const auto tail = MutableByteSpan(ends).last(frame->tail_bytes());
+  slice->read_at(0, head);
+  slice->read_at(frame->length() - tail.size(), tail);
+  auto item = frame->match(head, tail);
+  if (!item || !frame->id_is_whole(tail)) return std::nullopt;
+  if (checksums != nullptr) {
+    const ErrorPlace place = slice->place_at(frame->length() - tail.size());
+    count_frame(
+        *frame, tail, place.file, [&] { return place; }, *checksums);
+  }
+  return item;
 }
 
 }  // namespace reprise

@@ -2,9 +2,13 @@
 // Tells which stored tensors can have the frame (TensorFrame) that torch and Reprise write around
 // their elements. Their items need no parsing.
 
+#include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 
+#include "core/checkpoint/checkpoint.hpp"
+#include "core/checkpoint/checksum_tally.hpp"
 #include "core/format/tensor_frames.hpp"
 #include "core/state/catalog.hpp"
 
@@ -19,7 +23,16 @@ bool may_have_frame(const StoredTensor& tensor, const StoredChunk& chunk);
 std::shared_ptr<const TensorFrame> usual_frame(TensorFrames& frames, const StoredTensor& tensor,
                                                const StoredChunk& chunk);
 
-/// Compares a whole item, which has the frame's length, with the frame: see TensorFrame::match().
-std::optional<TensorItem> matched(const TensorFrame& frame, ByteSpan item);
+/// Counts the records around the elements of an item whose ends match the frame. `tail_place`
+/// returns where its tail begins.
+void count_frame(const TensorFrame& frame, ByteSpan tail, const std::string& file,
+                 const std::function<ErrorPlace()>& tail_place, ChecksumTally& checksums);
+
+/// Reads the ends of a chunk's item. Returns the item if they are those of its usual frame and all
+/// records around the elements have their checksums; counts these in `checksums`, unless it is
+/// null. Otherwise returns nothing, and the item must be parsed. Throws the errors of
+/// Checkpoint::slice().
+std::optional<TensorItem> framed_item(Checkpoint& checkpoint, const StoredTensor& tensor,
+                                      const StoredChunk& chunk, ChecksumTally* checksums);
 
 }  // namespace reprise

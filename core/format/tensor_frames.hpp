@@ -24,7 +24,7 @@ class TensorFrames {
  private:
   std::mutex mutex_;
   /// Each form has one place, which the latest form with that place takes.
-  std::vector<std::shared_ptr<const TensorFrame>> kept_{kKept};
+  std::vector<std::shared_ptr<const TensorFrame>> kept_;
 };
 
 }  // namespace reprise

@@ -66,8 +66,8 @@ std::map<FileIndex, std::set<std::uint64_t>> records_of(const Catalog& catalog) 
 class RunReader {
  public:
   /// Large objects are read while this thread holds `large`, so that one is in memory at a time.
-  RunReader(Checkpoint& checkpoint, bool measures, std::mutex& large, TensorFrames& frames)
-      : checkpoint_(checkpoint), measures_(measures), large_(large), frames_(frames) {}
+  RunReader(Checkpoint& checkpoint, bool measures, std::mutex& large)
+      : checkpoint_(checkpoint), measures_(measures), large_(large) {}
 
   /// `at_visit` is called when an item is done with.
   template <class AtVisit>
@@ -136,7 +136,8 @@ class RunReader {
   /// checksums.
   void look_at_item(const StoredTensor& tensor, const StoredChunk& chunk, ItemSource& item,
                     RunFindings& found) {
-    const auto frame = item.size() <= kItemAtOnce ? usual_frame(frames_, tensor, chunk) : nullptr;
+    const auto frame =
+        item.size() <= kItemAtOnce ? usual_frame(checkpoint_.frames(), tensor, chunk) : nullptr;
     if (!frame) return look_at_archive(tensor, chunk, item, found);
     elements_.resize(item.size());
     item.read_at(0, elements_);
@@ -150,17 +151,14 @@ class RunReader {
                       const TensorFrame& frame, const std::string& file, RunFindings& found) {
     const ByteSpan bytes = elements_;
     const ByteSpan tail = bytes.last(frame.tail_bytes());
-    const auto item = matched(frame, bytes);
+    const auto item = frame.match(bytes.first(frame.head_bytes()), tail);
     if (!item || !frame.id_is_whole(tail) ||
         item->crc != crc32_of(bytes.subspan(frame.head_bytes(), frame.data_bytes()))) {
       return false;
     }
-    const auto matches = [&](std::string name, std::uint64_t size, std::uint32_t crc) {
-      found.tally.add(file, {.name = std::move(name), .size = size, .crc = crc}, true, {});
-    };
-    found.tally.add_matching(file, TensorFrame::kRecords - 2);
-    matches("data/0", frame.data_bytes(), item->crc);
-    matches(".data/serialization_id", kSerializationIdBytes, frame.id_crc(tail));
+    count_frame(frame, tail, file, {}, found.tally);
+    found.tally.add(file, {.name = "data/0", .size = frame.data_bytes(), .crc = item->crc}, true,
+                    {});
     found.experts.add(tensor, chunk, *item);
     return true;
   }
@@ -190,7 +188,6 @@ class RunReader {
   Checkpoint& checkpoint_;
   bool measures_;
   std::mutex& large_;
-  TensorFrames& frames_;
   Bytes elements_;  ///< what is read at a time of elements without checksum, or a small item
 };
 
@@ -309,23 +306,22 @@ void verify_payload(Checkpoint& checkpoint, std::span<const StoredFile> files,
   std::uint64_t done = 0;
   std::mutex at_a_time;
   std::mutex large;
-  TensorFrames frames;
   CheckpointCopies copies(checkpoint, ports.tasks);
   do_all(ports.tasks, payload.runs.size(), [&](std::size_t thread) {
-    return [&, reader = RunReader(copies.of(thread), meter != nullptr, large, frames)](
-               std::size_t i) mutable {
-      auto run = reader.read(payload.runs[i], [&](const Visit& visit) {
-        const std::lock_guard lock(at_a_time);
-        done += visit.range.size;
-        ports.progress.advance(checkpoint.catalog().files[visit.file], done, payload.bytes);
-      });
-      const std::lock_guard lock(at_a_time);
-      found[i] = std::move(run);
-      for (; next < found.size() && found[next]; ++next) {
-        all.add(payload.runs[next], *found[next]);
-        found[next].reset();
-      }
-    };
+    return
+        [&, reader = RunReader(copies.of(thread), meter != nullptr, large)](std::size_t i) mutable {
+          auto run = reader.read(payload.runs[i], [&](const Visit& visit) {
+            const std::lock_guard lock(at_a_time);
+            done += visit.range.size;
+            ports.progress.advance(checkpoint.catalog().files[visit.file], done, payload.bytes);
+          });
+          const std::lock_guard lock(at_a_time);
+          found[i] = std::move(run);
+          for (; next < found.size() && found[next]; ++next) {
+            all.add(payload.runs[next], *found[next]);
+            found[next].reset();
+          }
+        };
   });
   copies.end_in(checkpoint);
   checkpoint.require_files_in_place();

@@ -21,6 +21,9 @@ TEST(NaturalOrder, numbers_count_by_their_value_and_all_else_by_its_letters) {
   } while (names != sorted);
   EXPECT_FALSE(in_natural_order("a007", "a7"));
   EXPECT_FALSE(in_natural_order("a7", "a007"));
+  EXPECT_TRUE(in_natural_order("a13", "a120"));
+  EXPECT_TRUE(in_natural_order("a1b", "a12"));
+  EXPECT_TRUE(in_natural_order("a10009b", "a10010a"));
   EXPECT_TRUE(in_natural_order("a99999999999999999998", "a99999999999999999999"));
 }
 
