@@ -13,6 +13,7 @@ import json
 import math
 import os
 import pathlib
+import random
 import signal
 import socket
 import subprocess
@@ -48,12 +49,16 @@ def needs(trainer):
     return about(trainer)["needs"]
 
 
-def held_port():
-    """Returns a socket bound to a free port. While it is open only who names the port gets it, as rank 0 of torch does."""
-    held = socket.socket()
-    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    held.bind(("127.0.0.1", 0))
-    return held
+def free_port():
+    """Returns a port where rank 0 can listen: one that the system gives to nobody who asks for any, unless all of these are taken."""
+    lowest, assigned = 10000, int(pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    for port in [random.randrange(lowest, assigned) for _ in range(100 if assigned > lowest else 0)] + [0]:
+        with socket.socket() as s:
+            try:
+                s.bind(("127.0.0.1", port))
+                return s.getsockname()[1]
+            except OSError:  # taken
+                pass
 
 
 def dies_with_us():
@@ -72,8 +77,8 @@ def life(trainer, root, layout, actions, options=None, load=None, kill=None, fau
     plan = root / "plans" / f"life{number}.json"
     plan.write_text(json.dumps({"life": number, "load": load, "options": options or {}, "actions": actions, "kill": kill, "faults": faults or {}}))
     ranks = math.prod(n for axis, n in layout.items() if axis not in known.get("inside", []))
-    held, logs, processes = held_port(), [], []
-    env = dict(os.environ, WORLD_SIZE=str(ranks), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(held.getsockname()[1]), OMP_NUM_THREADS="1",
+    port, logs, processes = free_port(), [], []
+    env = dict(os.environ, WORLD_SIZE=str(ranks), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), OMP_NUM_THREADS="1",
                REPRISE_LAYOUT=json.dumps(layout), REPRISE_SEED=str(seed), REPRISE_PLAN=str(plan), REPRISE_CHECKPOINTS=str(root / "checkpoints"), REPRISE_WITNESS=str(root / "witness"),
                REPRISE_WITNESS_VALUES=values)
     env["PYTHONPATH"] = os.pathsep.join(filter(None, [env.get("PYTHONPATH"), str(HERE.parent / "python")]))
@@ -101,7 +106,6 @@ def life(trainer, root, layout, actions, options=None, load=None, kill=None, fau
             except ProcessLookupError:
                 pass
     codes = [p.wait() for p in processes]
-    held.close()
     if any(codes) and not quiet:
         for log in logs:
             print(f"--- {log}\n" + "\n".join(log.read_text(errors="replace").splitlines()[-int(os.environ.get("LINES_OF_LOG", 25)):]))

@@ -148,8 +148,8 @@ class Sharded(unittest.TestCase):
     def states(self, layout, ranks):
         """Of each rank what it tells by the trainer's own boxes, and by those of its parameters."""
         script = RANK % (str(TREE / "trainers/torch-fsdp2"), str(TREE / "trainers"), str(TREE / "python"))
-        with run_alone.held_port() as held, tempfile.TemporaryDirectory() as folder:
-            port = held.getsockname()[1]
+        port = run_alone.free_port()
+        with tempfile.TemporaryDirectory() as folder:
             env = {name: value for name, value in os.environ.items() if not name.startswith("REPRISE_PLAN")}
             env |= dict(WORLD_SIZE=str(ranks), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), OMP_NUM_THREADS="1", GLOO_SOCKET_IFNAME="lo")
             started = [subprocess.Popen([sys.executable, "-W", "ignore", "-c", script, folder, json.dumps(layout)], env=dict(env, RANK=str(rank)))
