@@ -8,6 +8,7 @@ An action is train:N, save, save:async, save:sync, load or finalize. Lives are c
 ROOT/witness; checkpoints go to ROOT/checkpoints. Run it with the Python that has the trainer's packages.
 """
 import argparse
+import contextlib
 import ctypes
 import json
 import math
@@ -50,15 +51,17 @@ def needs(trainer):
 
 
 def free_port():
-    """Returns a port where rank 0 can listen: one that the system gives to nobody who asks for any, unless all of these are taken."""
-    lowest, assigned = 10000, int(pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
-    for port in [random.randrange(lowest, assigned) for _ in range(100 if assigned > lowest else 0)] + [0]:
-        with socket.socket() as s:
-            try:
-                s.bind(("127.0.0.1", port))
-                return s.getsockname()[1]
-            except OSError:  # taken
-                pass
+    """Returns a port where rank 0 can listen. It is one of those that the system gives to nobody who asks for any, unless there are none."""
+    given = pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range")
+    first, last = map(int, given.read_text().split()) if given.exists() else (10000, 65535)
+    others = [*range(10000, first), *range(last + 1, 65536)]
+    for port in random.sample(others, min(100, len(others))):
+        with socket.socket() as s, contextlib.suppress(OSError):  # taken
+            s.bind(("", port))
+            return port
+    with socket.socket() as s:
+        s.bind(("", 0))
+        return s.getsockname()[1]
 
 
 def dies_with_us():
@@ -79,8 +82,8 @@ def life(trainer, root, layout, actions, options=None, load=None, kill=None, fau
     ranks = math.prod(n for axis, n in layout.items() if axis not in known.get("inside", []))
     port, logs, processes = free_port(), [], []
     env = dict(os.environ, WORLD_SIZE=str(ranks), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), OMP_NUM_THREADS="1",
-               REPRISE_LAYOUT=json.dumps(layout), REPRISE_SEED=str(seed), REPRISE_PLAN=str(plan), REPRISE_CHECKPOINTS=str(root / "checkpoints"), REPRISE_WITNESS=str(root / "witness"),
-               REPRISE_WITNESS_VALUES=values)
+               REPRISE_LAYOUT=json.dumps(layout), REPRISE_SEED=str(seed), REPRISE_PLAN=str(plan), REPRISE_CHECKPOINTS=str(root / "checkpoints"),
+               REPRISE_WITNESS=str(root / "witness"), REPRISE_WITNESS_VALUES=values)
     env["PYTHONPATH"] = os.pathsep.join(filter(None, [env.get("PYTHONPATH"), str(HERE.parent / "python")]))
     env.pop("PYTHONDONTWRITEBYTECODE", None)  # without compiled files each rank compiles 1,800 modules of torch: ten seconds
     env.setdefault("PYTHONPYCACHEPREFIX", os.path.expanduser("~/.cache/reprise/pycache"))

@@ -69,7 +69,7 @@ class Checkpoint {
   const Metadata& metadata() const { return *metadata_; }
   const std::shared_ptr<const Metadata>& shared_metadata() const { return metadata_; }
   const Catalog& catalog() const { return metadata_->catalog; }
-  /// Frames of the items, for this checkpoint and its copies.
+  /// Frames of the items, for this checkpoint and its copies. Thread-safe.
   TensorFrames& frames() { return *frames_; }
 
   /// Returns the path of a file within the checkpoint, for the store and for messages.
@@ -175,7 +175,8 @@ class Checkpoint {
   std::map<std::string, Entry> read_;   ///< files opened so far, by path
   bool replaced_ = false;               ///< true if reopening a path gave a different file
   const BytesAtHand* at_hand_ = nullptr;
-  /// Shared by all copies of this checkpoint, which together keep a bounded number of files open.
+  /// Shared by all copies of this checkpoint, and by nobody else: its use count is their number,
+  /// because together they keep a bounded number of files open.
   std::shared_ptr<TensorFrames> frames_ = std::make_shared<TensorFrames>();
 };
 

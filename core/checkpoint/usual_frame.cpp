@@ -48,9 +48,7 @@ std::optional<TensorItem> framed_item(Checkpoint& checkpoint, const StoredTensor
   auto item = frame->match(head, tail);
   if (!item || !frame->id_is_whole(tail)) return std::nullopt;
   if (checksums != nullptr) {
-    const ErrorPlace place = slice->place_at(frame->length() - tail.size());
-    count_frame(
-        *frame, tail, place.file, [&] { return place; }, *checksums);
+    count_frame(*frame, tail, checkpoint.display(chunk.file), {}, *checksums);
   }
   return item;
 }

@@ -10,12 +10,18 @@ std::shared_ptr<const TensorFrame> TensorFrames::of(DType dtype, const Dims& siz
                                                     const FoldedExtents& folded) {
   auto hash = static_cast<std::uint64_t>(dtype);
   for (const std::int64_t extent : size) hash = mix64(hash + static_cast<std::uint64_t>(extent));
+  const std::size_t place = hash % kKept;
+  {
+    const std::lock_guard lock(mutex_);
+    kept_.resize(kKept);
+    const auto& kept = kept_[place];
+    if (kept && kept->dtype() == dtype && kept->size() == size && kept->folded() == folded) {
+      return kept;
+    }
+  }
+  auto frame = std::make_shared<const TensorFrame>(dtype, size, folded);
   const std::lock_guard lock(mutex_);
-  kept_.resize(kKept);
-  auto& frame = kept_[hash % kKept];
-  const bool known =
-      frame && frame->dtype() == dtype && frame->size() == size && frame->folded() == folded;
-  if (!known) frame = std::make_shared<const TensorFrame>(dtype, size, folded);
+  kept_[place] = frame;
   return frame;
 }
 

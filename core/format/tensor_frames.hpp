@@ -23,7 +23,7 @@ class TensorFrames {
 
  private:
   std::mutex mutex_;
-  /// Each form has one place, which the latest form with that place takes.
+  /// Empty before the first use. Each form has one place, which the latest with that place takes.
   std::vector<std::shared_ptr<const TensorFrame>> kept_;
 };
 

@@ -10,15 +10,14 @@
 #include <fstream>
 #include <mutex>
 #include <nlohmann/json.hpp>
-#include <random>
 #include <thread>
 
-#include "core/adapters/socket/socket.hpp"
 #include "core/base/print.hpp"
 #include "driver/lanes/command_run.hpp"
 #include "driver/lanes/package_folders.hpp"
 #include "driver/lanes/process.hpp"
 #include "driver/lanes/scratch_directory.hpp"
+#include "driver/programs/free_port.hpp"
 #include "driver/yaml/text_file.hpp"
 #include "reports/read_error.hpp"
 #include "reprise/error.hpp"
@@ -36,27 +35,6 @@ constexpr std::uint64_t kNeedsDeadlineS = 60;
 constexpr std::int64_t kProgressFactor = 10;
 constexpr const char* kHost = "127.0.0.1";
 constexpr const char* kPrograms = "{programs}";
-
-/// Returns a port where rank 0 of a program can listen. It can't be held for it, because a program
-/// may listen without reusing addresses. So it is one that the system gives to nobody who asks for
-/// any port, unless all of these are taken.
-std::string free_port() {
-  constexpr int kLowest = 10'000;
-  constexpr int kTries = 100;
-  int assigned = 0;  // the lowest that the system gives
-  std::ifstream("/proc/sys/net/ipv4/ip_local_port_range") >> assigned;
-  std::random_device random;
-  for (int i = 0; i < kTries && assigned > kLowest; ++i) {
-    const auto port =
-        kLowest + static_cast<int>(random() % static_cast<unsigned>(assigned - kLowest));
-    try {
-      listen_at({kHost, std::to_string(port)});
-      return std::to_string(port);
-    } catch (const Error&) {  // taken
-    }
-  }
-  return host_port_of(own_address(hold_port(kHost))).port;
-}
 
 Json json_of(const ProgramStep& step) {
   Json action = {{"do", std::string(name_of(step.does))}};
@@ -222,7 +200,7 @@ class RunningLife {
     set("LOCAL_RANK", std::to_string(rank));
     set("WORLD_SIZE", std::to_string(world_));
     set("MASTER_ADDR", kHost);
-    set("MASTER_PORT", port_);
+    set("MASTER_PORT", std::to_string(port_));
     set("OMP_NUM_THREADS", "1");
     set("REPRISE_LAYOUT", Json(request_.life.layout).dump());
     set("REPRISE_SEED", std::to_string(request_.seed));
@@ -297,7 +275,7 @@ class RunningLife {
   const LifeRequest& request_;
   std::size_t world_;
   fs::path work_;
-  std::string port_;
+  int port_;
   std::atomic<int> failed_ = 0;
   std::atomic<bool> no_file_ = false;  ///< true if a witness file is a pipe, a folder or the like
   SilenceMeter silence_;

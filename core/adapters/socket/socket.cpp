@@ -196,6 +196,7 @@ HostPort host_port_of(const std::string& text) {
     throw Error(Code::kUsage,
                 "'" + text + "' is not an address; write host:port, or [address]:port for IPv6");
   }
+  parts.port = std::to_string(std::stoi(parts.port));  // so that equal ports are equal texts
   return parts;
 }
 
@@ -203,14 +204,13 @@ Socket hold_port(const std::string& host) { return bound_to({host, "0"}); }
 
 Socket listen_at(const HostPort& place) {
   Socket socket = bound_to(place);
-  listen_on(socket);
+  if (::listen(socket.get(), SOMAXCONN) != 0) throw cannot_listen(place, errno);
   return socket;
 }
 
 void listen_on(const Socket& held) {
-  if (::listen(held.get(), SOMAXCONN) != 0) {
-    throw cannot_listen(host_port_of(own_address(held)), errno);
-  }
+  const HostPort place = host_port_of(own_address(held));
+  if (::listen(held.get(), SOMAXCONN) != 0) throw cannot_listen(place, errno);
 }
 
 Socket accept_from(const Socket& listener, std::string& from) {

@@ -14,7 +14,9 @@
 namespace reprise::test::bad_input_test {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr const char* kFixture = "torch_2.15.0/same_content_a";
 /// A checkpoint with common.pt and objects.
@@ -173,6 +175,16 @@ TEST(BadInput, WhatIsNoCheckpointIsUnreadable) {
       EXPECT_EQ(result.exit_code, 2) << verb << ' ' << path << '\n' << result.all();
       EXPECT_THAT(result.err, HasSubstr("NOT_FOUND")) << verb << ' ' << path;
     }
+  }
+}
+
+TEST(BadInput, OfTwoThatCannotBeOpenedDiffNamesTheFirst) {
+  const Victim victim(kFixture);
+  for (const char* jobs : {"1", "2", "7"}) {
+    const auto result = run_program(
+        {"diff", "--jobs", jobs, victim.path() + "/nowhere_a", victim.path() + "/nowhere_b"});
+    EXPECT_EQ(result.exit_code, 2) << result.all();
+    EXPECT_THAT(result.err, AllOf(HasSubstr("nowhere_a"), Not(HasSubstr("nowhere_b"))));
   }
 }
 

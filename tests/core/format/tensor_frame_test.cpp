@@ -32,11 +32,11 @@ bool same(const TensorItem& a, const TensorItem& b) {
   return a.dtype == b.dtype && a.size == b.size && a.strides == b.strides &&
          a.storage_offset == b.storage_offset && a.data_offset == b.data_offset &&
          a.data_bytes == b.data_bytes && a.crc == b.crc && a.byteswap == b.byteswap &&
-         a.flips.any() == b.flips.any();
+         a.flips.any() == b.flips.any() && a.folded == b.folded && a.overlaps == b.overlaps;
 }
 
-Bytes item_of(DType dtype, const Dims& size) {
-  const TensorItemLayout layout(dtype, size);
+Bytes item_of(DType dtype, const Dims& size, const FoldedExtents& folded = {}) {
+  const TensorItemLayout layout(dtype, size, folded);
   Bytes elements(layout.data_bytes());
   for (std::size_t n = 0; n < elements.size(); ++n) elements[n] = static_cast<std::byte>(n * 7);
   Bytes item = layout.head();
@@ -59,6 +59,17 @@ TEST(TensorFrame, every_item_that_is_written_here_is_framed_so) {
       EXPECT_EQ(Archive(source).records().size(), TensorFrame::kRecords);
     }
   }
+}
+
+TEST(TensorFrame, more_than_eight_dimensions_are_read_as_by_parsing) {
+  const Dims size{1, 2, 1, 2, 1, 2, 1, 6};
+  const FoldedExtents folded{2, 3};
+  const Bytes item = item_of(DType::kFloat32, size, folded);
+  const auto found = matched(item, TensorFrame(DType::kFloat32, size, folded));
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->folded, folded);
+  EXPECT_TRUE(same(*found, *parsed(item)));
+  EXPECT_FALSE(matched(item, TensorFrame(DType::kFloat32, size)));
 }
 
 TEST(TensorFrame, items_of_torch_2_9_and_later_match_and_agree_with_parsing) {

@@ -244,7 +244,7 @@ TEST(World, different_operations_of_a_group_mismatch_on_every_member) {
   }
 }
 
-TEST(World, reductions_with_another_length_kind_or_root_mismatch) {
+TEST(World, calls_with_another_length_kind_or_root_mismatch) {
   using Call = void (*)(Communicator&, std::int64_t);
   const std::vector<Call> calls = {
       [](Communicator& comm, std::int64_t rank) {
@@ -255,12 +255,15 @@ TEST(World, reductions_with_another_length_kind_or_root_mismatch) {
       },
       [](Communicator& comm, std::int64_t rank) {
         comm.broadcast({static_cast<std::int32_t>(rank)}, {});
+      },
+      [](Communicator& comm, std::int64_t rank) {
+        comm.all_gather_on_device(8 + static_cast<std::uint64_t>(rank), Bytes(8));
       }};
   for (const auto call : calls) {
     SimStore store;
-    World world({.world_size = 2}, store);
+    World world({.world_size = 2, .device_fabric = true}, store);
     const auto result = world.run([call](Ports& ports, GlobalRank rank) {
-      call(*ports.fabric.communicator(Group::world(2)), rank.value);
+      call(*ports.data->communicator(Group::world(2)), rank.value);
     });
     for (const auto& rank : result.ranks) {
       ASSERT_EQ(rank.end, RankEnd::kFailed);

@@ -139,8 +139,16 @@ TEST(HeldPort, goes_only_to_who_names_it_and_reuses_addresses) {
       Socket::from([] { return ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0); });
   EXPECT_NE(::bind(other.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
   for (int i = 0; i < 2; ++i) EXPECT_EQ(own_address(listen_at(place)), own_address(held));
+  EXPECT_EQ(host_port_of("127.0.0.1:0080").port, "80");
   const Socket first = listen_at(place);
   EXPECT_EQ(code_of([&] { listen_at(place); }), Code::kIo);
+}
+
+TEST(Ports, of_connections_can_be_listened_at) {
+  const Socket listener = listen_at({"127.0.0.1", "0"});
+  const auto begun = connect_to(host_port_of(own_address(listener)), Names::kNumeric);
+  ASSERT_EQ(begun.size(), 1U);
+  EXPECT_FALSE(code_of([&] { listen_at(host_port_of(own_address(begun[0]))); }));
 }
 
 /// Gives the calling thread, and those that it starts, a network of their own with 16 ports to
@@ -502,6 +510,7 @@ TEST(SocketOptionsRule, refuses_what_makes_no_sense) {
               own.bind = "0.0.0.0";
             }),
             Code::kUsage);
+  EXPECT_EQ(refused([](Options& own) { own.address = "no.such.host.invalid:80"; }), Code::kIo);
 }
 
 }  // namespace
