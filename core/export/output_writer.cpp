@@ -1,6 +1,7 @@
 #include "core/export/output_writer.hpp"
 
 #include <algorithm>
+#include <exception>
 #include <utility>
 
 #include "core/format/zip/crc32.hpp"
@@ -77,6 +78,7 @@ void OutputWriter::write(Store& store, const std::vector<std::string>& paths, Ta
   do_all(tasks, batches_.size(), [&](std::size_t thread) {
     return [&, worker = Worker(*readers_[thread])](std::size_t b) mutable {
       const Part& part = parts_[batches_[b].item];
+      if (unsynced_.any_before(part.file)) return;
       const ByteSpan elements = worker.elements_of(part.tensor, batches_[b]);
       if (files_[part.file].needs_checksums) checksums_[b] = crc32_of(elements);
       const std::uint64_t begin =
@@ -100,30 +102,26 @@ void OutputWriter::finish(std::size_t file, Tasks& background) {
   files_[file].put_around(checksums_of(file), [&open](std::uint64_t begin, ByteSpan bytes) {
     open.out->write_at(begin, bytes);
   });
-  Sync oldest;
+  std::shared_ptr<Task> oldest;
   {
     const std::scoped_lock lock(syncing_);
-    syncs_.push_back({file, background.start([out = std::move(open.out)] {
-                        out->sync();
-                        out->close();
-                      })});
+    syncs_.push_back(background.start([this, file, out = std::move(open.out)] {
+      try {
+        out->sync();
+        out->close();
+      } catch (const std::exception&) {
+        unsynced_.note(file, std::current_exception());
+      }
+    }));
     if (syncs_.size() <= kSyncsMax) return;
     oldest = std::move(syncs_.front());
     syncs_.pop_front();
   }
-  end(oldest);
-}
-
-void OutputWriter::end(const Sync& sync) {
-  try {
-    sync.task->wait();
-  } catch (...) {
-    unsynced_.note(sync.file, std::current_exception());
-  }
+  oldest->wait();
 }
 
 void OutputWriter::wait() {
-  for (; !syncs_.empty(); syncs_.pop_front()) end(syncs_.front());
+  for (const auto& sync : syncs_) sync->wait();
   unsynced_.rethrow();
 }
 

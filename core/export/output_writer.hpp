@@ -26,7 +26,7 @@ class OutputWriter {
                std::vector<std::unique_ptr<PieceReader>>& readers, ByteProgress& progress);
 
   /// Writes all files. `paths` has the path of each. `background` syncs and closes files that are
-  /// written.
+  /// written. Once a file can't be synced, no later one is written, and wait() throws.
   void write(Store& store, const std::vector<std::string>& paths, Tasks& tasks, Tasks& background);
   /// Waits until all files would survive a power cut. Throws the error of the first file that would
   /// not.
@@ -59,17 +59,9 @@ class OutputWriter {
   std::vector<std::uint32_t> checksums_;    ///< of batches
   std::vector<std::size_t> first_part_of_;  ///< of each file
   std::vector<std::unique_ptr<Open>> open_;
-  /// The sync of a file that is written.
-  struct Sync {
-    std::size_t file = 0;
-    std::shared_ptr<Task> task;
-  };
-
-  void end(const Sync& sync);
-
+  EarliestFailure unsynced_;  ///< by file; no later file is written any more
   std::mutex syncing_;
-  std::deque<Sync> syncs_;    ///< oldest first
-  EarliestFailure unsynced_;  ///< by file
+  std::deque<std::shared_ptr<Task>> syncs_;  ///< of files that are written, oldest first
 };
 
 }  // namespace reprise

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <bit>
 #include <chrono>
 #include <cmath>
@@ -15,6 +16,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "core/adapters/posix/host_device.hpp"
@@ -131,13 +133,17 @@ TEST_F(Export, a_checkpoint_that_is_replaced_meanwhile_is_stale) {
   EXPECT_THAT(store_.list(""), ::testing::IsEmpty());
 }
 
-/// No file with tensors can be synced, and the first is written only once another one was to be
-/// synced.
+/// No file with tensors can be synced. The first is written only once another one was to be synced,
+/// or the others are written slowly.
 class Unsynced final : public PassingStore {
  public:
-  using PassingStore::PassingStore;
+  enum class Late { kFirst, kOthers };
+  Unsynced(Store& inner, Late late) : PassingStore(inner), late_(late) {}
+
+  int created() const { return created_; }
 
   std::unique_ptr<WriteFile> create(const std::string& path) override {
+    if (path.ends_with(".safetensors")) ++created_;
     return std::make_unique<File>(inner().create(path), *this, path);
   }
 
@@ -147,9 +153,13 @@ class Unsynced final : public PassingStore {
     File(std::unique_ptr<WriteFile> inner, Unsynced& store, std::string path)
         : inner_(std::move(inner)), store_(store), path_(std::move(path)) {}
     void write_at(std::uint64_t offset, ByteSpan bytes) override {
-      if (path_.find("00001-of") != std::string::npos) {
+      const bool first = path_.find("00001-of") != std::string::npos;
+      if (first && store_.late_ == Late::kFirst) {
         std::unique_lock lock(store_.meeting_);
         store_.met_.wait_for(lock, std::chrono::seconds(10), [this] { return store_.failed_; });
+      }
+      if (!first && store_.late_ == Late::kOthers) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
       }
       inner_->write_at(offset, bytes);
     }
@@ -168,6 +178,8 @@ class Unsynced final : public PassingStore {
     std::string path_;
   };
 
+  Late late_;
+  std::atomic<int> created_ = 0;
   std::mutex meeting_;
   std::condition_variable met_;
   bool failed_ = false;
@@ -177,11 +189,23 @@ TEST_F(Export, of_files_that_are_not_synced_the_first_is_told) {
   test::WrittenCheckpoint written;
   for (const char* key : {"a", "b", "c"}) written.bytes(key, 1000, 7);
   Checkpoint source = Checkpoint::open(written.store(), "ckpt");
-  Unsynced store(store_);
+  Unsynced store(store_, Unsynced::Late::kFirst);
   const auto error =
       contracts::error_of([&] { run(source, all_of(source.catalog()), 1000, &store); });
   ASSERT_TRUE(error);
   EXPECT_THAT(error->place().file, ::testing::HasSubstr("00001-of"));
+}
+
+TEST_F(Export, no_file_is_begun_after_one_that_can_not_be_synced) {
+  test::WrittenCheckpoint written;
+  for (int i = 0; i < 40; ++i) written.bytes("t" + std::to_string(10 + i), 1000, 7);
+  Checkpoint source = Checkpoint::open(written.store(), "ckpt");
+  Unsynced store(store_, Unsynced::Late::kOthers);
+  const auto error =
+      contracts::error_of([&] { run(source, all_of(source.catalog()), 1000, &store); });
+  ASSERT_TRUE(error);
+  EXPECT_THAT(error->place().file, ::testing::HasSubstr("00001-of"));
+  EXPECT_LT(store.created(), 20);
 }
 
 TEST_F(Export, keys_that_no_json_text_can_have_are_refused) {

@@ -17,7 +17,9 @@
 #include "core/adapters/posix/thread_tasks.hpp"
 #include "core/ports/no_progress.hpp"
 #include "core/ports/passing_store.hpp"
+#include "core/trend/tensor_facts.hpp"
 #include "tests/fixtures/stored_fixture.hpp"
+#include "tests/fixtures/written_checkpoint.hpp"
 
 namespace reprise::test::trend_test {
 namespace {
@@ -246,6 +248,24 @@ TEST(Trend, one_generation_is_compared_with_nothing) {
   Training run;
   run.generations.resize(1);
   EXPECT_EQ(judged(run.generations).compared(), 0U);
+}
+
+TEST(Trend, rates_of_too_many_objects_are_unknown_rather_than_some_of_them) {
+  HostDevice device("test", 0);
+  ThreadTasks tasks(2);
+  NoProgress progress;
+  const auto all = [](const std::string&) { return true; };
+  for (const std::size_t groups : {std::size_t{4096}, std::size_t{4097}}) {
+    WrittenCheckpoint written;
+    for (std::size_t i = 0; i < groups; ++i) {
+      written.object("optimizer.param_groups.w" + std::to_string(i) + ".lr",
+                     Value(static_cast<double>(i)));
+    }
+    Checkpoint checkpoint = Checkpoint::open(written.store(), "ckpt");
+    GenerationFacts facts;
+    add_facts(checkpoint, "", all, {device, tasks, progress}, facts);
+    EXPECT_EQ(facts.learning_rates.size(), groups == 4096 ? groups : 0U);
+  }
 }
 
 /// A store of which one directory can't be read.
