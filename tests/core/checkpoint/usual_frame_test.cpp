@@ -57,7 +57,7 @@ TEST_F(FramedItem, counts_all_records_but_the_elements) {
   EXPECT_TRUE(read(nullptr));
 }
 
-TEST_F(FramedItem, with_any_flipped_byte_is_one_that_parsing_finds_or_left_to_parsing) {
+TEST_F(FramedItem, with_a_flipped_byte_is_left_to_parsing_or_found_by_it) {
   ASSERT_TRUE(read(nullptr));
   std::uint64_t framed = 0;
   for (std::uint64_t at = 0; at < range().size; ++at) {

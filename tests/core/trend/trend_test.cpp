@@ -250,7 +250,7 @@ TEST(Trend, one_generation_is_compared_with_nothing) {
   EXPECT_EQ(judged(run.generations).compared(), 0U);
 }
 
-TEST(Trend, rates_of_too_many_objects_are_unknown_rather_than_some_of_them) {
+TEST(Trend, rates_of_too_many_objects_are_unknown) {
   HostDevice device("test", 0);
   ThreadTasks tasks(2);
   NoProgress progress;

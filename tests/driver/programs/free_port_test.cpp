@@ -13,7 +13,7 @@
 namespace reprise::driver {
 namespace {
 
-TEST(FreePort, is_none_that_the_system_gives_and_can_be_had_without_reusing_addresses) {
+TEST(FreePort, is_not_the_systems_to_give_and_needs_no_reuse) {
   int first = 0;
   int last = 0;
   std::ifstream("/proc/sys/net/ipv4/ip_local_port_range") >> first >> last;
