@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tests/contracts/temporary_directory.hpp"
+#include "tests/program/damage.hpp"
 #include "tests/program/run_program.hpp"
 
 namespace reprise::test::foreign_format_test {
