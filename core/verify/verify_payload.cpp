@@ -17,7 +17,6 @@
 #include "core/checkpoint/record_checksum.hpp"
 #include "core/checkpoint/usual_frame.hpp"
 #include "core/format/bytes_item.hpp"
-#include "core/format/torch_records.hpp"
 #include "core/format/zip/archive.hpp"
 #include "core/format/zip/crc32.hpp"
 #include "core/verify/payload_visits.hpp"

@@ -33,7 +33,6 @@ constexpr auto kAfterKill = std::chrono::seconds(3);
 constexpr std::uint64_t kNeedsDeadlineS = 60;
 /// A life whose ranks still report something may take this many times its deadline.
 constexpr std::int64_t kProgressFactor = 10;
-constexpr const char* kHost = "127.0.0.1";
 constexpr const char* kPrograms = "{programs}";
 
 Json json_of(const ProgramStep& step) {
@@ -199,7 +198,7 @@ class RunningLife {
     set("RANK", std::to_string(rank));
     set("LOCAL_RANK", std::to_string(rank));
     set("WORLD_SIZE", std::to_string(world_));
-    set("MASTER_ADDR", kHost);
+    set("MASTER_ADDR", "127.0.0.1");
     set("MASTER_PORT", std::to_string(port_));
     set("OMP_NUM_THREADS", "1");
     set("REPRISE_LAYOUT", Json(request_.life.layout).dump());

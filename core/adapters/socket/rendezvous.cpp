@@ -178,19 +178,15 @@ Session gather(const Hello& own, Reception& reception, const Patience& patience)
 
 // ---------------------------------------------------------------- at an address: other ranks
 
-/// On one host, a connection to a port where nobody listens may get that very port as its own, and
-/// is then connected to itself.
-bool is_of_itself(const Socket& socket, const HostPort& place) {
-  return host_port_of(own_address(socket)).port == place.port;
-}
-
 /// Returns a connection to the address, or one that is not open if nobody listens there.
 Socket try_connect(const HostPort& place, Instant end) {
   std::vector<Socket> begun = connect_to(place, Names::kResolved);
   for (auto& socket : begun) {
     pollfd ready = {.fd = socket.get(), .events = POLLOUT, .revents = 0};
     if (!poll_until({&ready, 1}, std::min(end, from_now(kAttempt)))) continue;
-    if (connect_result(socket) == 0 && !is_of_itself(socket, place)) return std::move(socket);
+    // On one host, a connection to a port where nobody listens may get that very port as its own,
+    // and is then connected to itself.
+    if (connect_result(socket) == 0 && !has_port_of(socket, place)) return std::move(socket);
   }
   return {};
 }

@@ -63,7 +63,8 @@ void tune(const Socket& socket) {
   set(socket, IPPROTO_TCP, TCP_KEEPCNT, kAsksMax);
 }
 
-/// Whoever may reuse addresses can listen at a port that this socket has, unless this one does.
+/// Returns a socket that reuses addresses. As long as it doesn't listen, another one that does so,
+/// too, can listen at its port.
 Socket open_for(const addrinfo& to) {
   Socket socket = Socket::from([&to] {
     return ::socket(to.ai_family, to.ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, to.ai_protocol);
@@ -233,6 +234,10 @@ std::string own_address(const Socket& socket) {
     throw Error(Code::kIo, "getsockname: " + error_text(errno));
   }
   return text_of(address, size);
+}
+
+bool has_port_of(const Socket& socket, const HostPort& place) {
+  return host_port_of(own_address(socket)).port == place.port;
 }
 
 std::vector<Socket> connect_to(const HostPort& place, Names names) {

@@ -78,6 +78,8 @@ void listen_on(const Socket& held);
 Socket accept_from(const Socket& listener, std::string& from);
 /// Returns "address:port" of this side.
 std::string own_address(const Socket& socket);
+/// True if this side has the port of `place`, at whatever address.
+bool has_port_of(const Socket& socket, const HostPort& place);
 
 enum class Names {
   kNumeric,   ///< the host is an address

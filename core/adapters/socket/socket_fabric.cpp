@@ -49,7 +49,7 @@ Socket listener_of(const SocketOptions& ranks) {
   const bool at_address = !ranks.address.empty();
   if (at_address && ranks.rank == 0) return listen_at(host_port_of(ranks.address));
   Socket held = hold_port(ranks.bind);
-  if (at_address && host_port_of(own_address(held)).port == host_port_of(ranks.address).port) {
+  if (at_address && has_port_of(held, host_port_of(ranks.address))) {
     const Socket left_to_rank_0 = std::exchange(held, hold_port(ranks.bind));
   }
   listen_on(held);
