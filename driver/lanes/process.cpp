@@ -1,6 +1,7 @@
 #include "driver/lanes/process.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -24,9 +25,11 @@ constexpr auto kProcessPoll = std::chrono::milliseconds(5);
 constexpr auto kLookForGrace = std::chrono::milliseconds(100);
 constexpr auto kGrace = std::chrono::seconds(3);
 
-/// Process groups that are running; 0 marks an unused entry. Signals that end this program are
-/// forwarded to these groups, because otherwise the groups would outlive this program.
-std::array<std::atomic<pid_t>, 64> running_groups = {};
+/// Process groups that run; 0 marks an unused entry, kStarting one whose child is being started.
+/// Signals that end this program are forwarded to these groups, because otherwise the groups would
+/// outlive this program.
+std::array<std::atomic<pid_t>, 1024> running_groups = {};
+constexpr pid_t kStarting = -1;
 static_assert(std::atomic<pid_t>::is_always_lock_free);
 
 using Handler = void (*)(int);
@@ -37,60 +40,98 @@ constexpr std::array kEnding = {SIGINT, SIGTERM, SIGHUP};
 std::array<std::atomic<Handler>, kEnding.size()> own_handlers = {SIG_DFL, SIG_DFL, SIG_DFL};
 static_assert(std::atomic<Handler>::is_always_lock_free);
 
+/// True once a signal has come that ends this program: from then on no child is started.
+std::atomic<bool> is_ending = false;
+
 std::atomic<Handler>& own_handler_of(int signal) {
   std::size_t at = 0;
   while (kEnding.at(at) != signal) ++at;
   return own_handlers.at(at);
 }
 
-/// A handler of this program is called once: the next signal ends the program.
+/// A handler of this program is called once: the next signal ends the program. A thread that starts
+/// a child has these signals blocked, so it is another one that is waited for here, and not for
+/// long.
 extern "C" void pass_on(int signal) {
-  for (const auto& group : running_groups) {
-    if (group > 0) ::kill(-group, SIGTERM);
-  }
   const Handler handler = own_handler_of(signal).exchange(SIG_DFL);
+  if (handler == SIG_DFL) is_ending = true;
+  for (const auto& group : running_groups) {
+    while (group == kStarting) ::poll(nullptr, 0, 1);
+    if (const pid_t child = group; child > 0) ::kill(-child, SIGTERM);
+  }
   if (handler != SIG_DFL) return handler(signal);
   std::signal(signal, SIG_DFL);
   std::raise(signal);
 }
 
 void pass_on_at(int signal) {
-  const Handler before = std::signal(signal, pass_on);
-  if (before == SIG_IGN && signal == SIGHUP) {
-    std::signal(signal, SIG_IGN);  // nohup
-  } else if (before != pass_on && before != SIG_ERR && before != SIG_IGN) {
-    own_handler_of(signal) = before;
-  }
+  struct sigaction before = {};
+  ::sigaction(signal, nullptr, &before);
+  if (before.sa_handler == pass_on) return;
+  if (before.sa_handler == SIG_IGN && signal == SIGHUP) return;  // nohup
+  if (before.sa_handler != SIG_IGN) own_handler_of(signal) = before.sa_handler;
+  std::signal(signal, pass_on);
 }
 
-/// While the child runs, forwards to it the signals that end this program, before the program
-/// handles them itself.
-class PassOn {
+/// Blocks the signals that end this program in this thread.
+class Blocked {
  public:
-  explicit PassOn(pid_t child) {
-    for (const int signal : kEnding) pass_on_at(signal);
-    for (auto& group : running_groups) {
-      pid_t free = 0;
-      if (!group.compare_exchange_strong(free, child)) continue;
-      group_ = &group;
-      return;
-    }
+  Blocked() {
+    sigset_t ending;
+    sigemptyset(&ending);
+    for (const int signal : kEnding) sigaddset(&ending, signal);
+    ::pthread_sigmask(SIG_BLOCK, &ending, &before_);
   }
-  ~PassOn() {
-    if (group_ != nullptr) *group_ = 0;
-  }
-  PassOn(const PassOn&) = delete;
-  PassOn& operator=(const PassOn&) = delete;
+  ~Blocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  Blocked(const Blocked&) = delete;
+  Blocked& operator=(const Blocked&) = delete;
+
+  const sigset_t& before() const { return before_; }
 
  private:
-  std::atomic<pid_t>* group_ = nullptr;
+  sigset_t before_ = {};
 };
 
 void check_spawn(int result, const std::string& what) {
   if (result != 0) throw Error(Code::kIo, what + ": " + std::strerror(result));
 }
 
-pid_t spawn(const std::vector<std::string>& arguments, const std::string& log) {
+/// A child's place among the running groups. It has that place before it starts: a signal that
+/// comes as early as that must not leave the child behind.
+class RunningGroup {
+ public:
+  RunningGroup() {
+    for (const int signal : kEnding) pass_on_at(signal);
+  }
+  ~RunningGroup() {
+    if (group_ != nullptr) *group_ = 0;
+  }
+  RunningGroup(const RunningGroup&) = delete;
+  RunningGroup& operator=(const RunningGroup&) = delete;
+
+  /// Until `started`, the thread must not allocate: the one that waits in `pass_on` may have been
+  /// interrupted while it did so.
+  void starts() {
+    for (auto& group : running_groups) {
+      pid_t unused = 0;
+      if (!group.compare_exchange_strong(unused, kStarting)) continue;
+      group_ = &group;
+      if (!is_ending) return;
+      group = 0;
+      while (true) ::pause();
+    }
+    throw Error(Code::kIo, "can't start another process: " + std::to_string(running_groups.size()) +
+                               " are running already");
+  }
+  void started(pid_t child) { *group_ = child; }
+
+ private:
+  std::atomic<pid_t>* group_ = nullptr;
+};
+
+/// Starts a child as the leader of a group of its own.
+pid_t spawn(const std::vector<std::string>& arguments, const std::string& log,
+            RunningGroup& group) {
   posix_spawn_file_actions_t files;
   posix_spawnattr_t attributes;
   check_spawn(posix_spawn_file_actions_init(&files), "posix_spawn");
@@ -98,7 +139,8 @@ pid_t spawn(const std::vector<std::string>& arguments, const std::string& log) {
   posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_addopen(&files, 1, log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644);
   posix_spawn_file_actions_adddup2(&files, 1, 2);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF);
+  posix_spawnattr_setflags(&attributes,
+                           POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
   sigset_t ignored_here;
   sigemptyset(&ignored_here);
   sigaddset(&ignored_here, SIGXFSZ);
@@ -108,7 +150,14 @@ pid_t spawn(const std::vector<std::string>& arguments, const std::string& log) {
   for (const auto& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
   pid_t child = 0;
-  const int result = posix_spawnp(&child, argv[0], &files, &attributes, argv.data(), environ);
+  int result = 0;
+  {
+    const Blocked blocked;
+    posix_spawnattr_setsigmask(&attributes, &blocked.before());
+    group.starts();
+    result = posix_spawnp(&child, argv[0], &files, &attributes, argv.data(), environ);
+    group.started(result == 0 ? child : 0);
+  }
   posix_spawn_file_actions_destroy(&files);
   posix_spawnattr_destroy(&attributes);
   check_spawn(result, "can't start " + arguments.front());
@@ -163,8 +212,8 @@ bool wait_within(pid_t child, const ProcessLimits& limits, ProcessEnd& end, int&
 
 ProcessEnd run_process(const std::vector<std::string>& arguments, const std::string& log,
                        const ProcessLimits& limits) {
-  const pid_t child = spawn(arguments, log);
-  const PassOn guard(child);
+  RunningGroup group;
+  const pid_t child = spawn(arguments, log, group);
   ProcessEnd end;
   int status = 0;
   if (!wait_within(child, limits, end, status)) {

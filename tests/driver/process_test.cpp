@@ -1,14 +1,19 @@
 #include "driver/lanes/process.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <csignal>
+#include <fstream>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "driver/lanes/command_run.hpp"
 #include "driver/lanes/process_lane.hpp"
+#include "driver/lanes/process_table.hpp"
 #include "driver/yaml/text_file.hpp"
 #include "tests/contracts/temporary_directory.hpp"
 
@@ -36,6 +41,55 @@ TEST(Process, a_signal_ends_the_child_and_then_runs_the_programs_handler) {
   EXPECT_EXIT(std::raise(SIGINT), testing::KilledBySignal(SIGINT), "");
   std::signal(SIGINT, SIG_DFL);
   std::signal(SIGTERM, SIG_DFL);
+}
+
+// The child sends the signal at once, often before this program knows the child's process id.
+TEST(Process, a_signal_right_after_the_start_ends_the_child_too) {
+  const contracts::TemporaryDirectory directory;
+  for (int turn = 0; turn < 100; ++turn) {
+    noted = 0;
+    std::signal(SIGINT, note_it);
+    const ProcessEnd end = run_process({"sh", "-c", "kill -INT $PPID; exec sleep 60"},
+                                       directory.path() + "/log", {.deadline_s = 50});
+    ASSERT_EQ(end.exit_code, 128 + SIGTERM);
+    ASSERT_FALSE(end.timed_out);
+    ASSERT_EQ(noted, 1);
+  }
+  std::signal(SIGINT, SIG_DFL);
+  std::signal(SIGTERM, SIG_DFL);
+}
+
+/// Starts four children at a time, which run until they are killed; `word` is in their command
+/// lines.
+[[noreturn]] void start_four(const std::string& word) {
+  for (int thread = 0; thread < 4; ++thread) {
+    std::thread([word] { run_process({"tail", "-f", word}, word, {.deadline_s = 50}); }).detach();
+  }
+  while (true) ::pause();
+}
+
+TEST(Process, a_signal_that_ends_the_program_leaves_no_child_behind) {
+  const contracts::TemporaryDirectory directory;
+  const std::string word = directory.path() + "/log";
+  std::ofstream(word) << "up";
+  for (int turn = 0; turn < 100; ++turn) {
+    const pid_t program = ::fork();
+    ASSERT_GE(program, 0);
+    if (program == 0) start_four(word);
+    std::this_thread::sleep_for(std::chrono::microseconds(50 * turn));
+    ::kill(program, SIGTERM);
+    int status = 0;
+    ASSERT_EQ(::waitpid(program, &status, 0), program);
+    EXPECT_EQ(WIFSIGNALED(status) ? WTERMSIG(status) : 0, SIGTERM);
+    // A child that was sent a signal may need a moment to end.
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (!started_with(word).empty() && std::chrono::steady_clock::now() < until) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    const auto left = started_with(word);
+    for (const auto child : left) ::kill(static_cast<pid_t>(child), SIGKILL);
+    ASSERT_EQ(left, std::vector<std::int64_t>()) << "in turn " << turn;
+  }
 }
 
 TEST(ProcessLane, rules_on_processes_that_do_not_end_as_their_ranks_say) {
