@@ -103,6 +103,44 @@ bench_seconds() {
       name, end - begin, aim }' >"$file"
 }
 
+# bench_profile NAME COMMAND...: where the processors' time of a command goes, as build/bench/NAME.profile, for
+# the row NAME ("-" for "/") or those that begin with it. Without perf there is none.
+bench_profile() {
+  local out="build/bench/$1"
+  shift
+  step "perf of $*"
+  perf record -q -F 499 -o "$out.perf" ${bench_pipes:+--delay=-1 --control="fifo:$bench_pipes"} -- "$@" >/dev/null 2>build/log/perf.log &&
+    perf report -i "$out.perf" --stdio --no-children -F overhead,dso,sym 2>/dev/null | grep -v '^#' >"$out.profile" ||
+    say "    not run: $(tail -n 1 build/log/perf.log)"
+  rm -f "$out.perf"
+}
+
+# bench_profile_row NAME BENCH FILTER: the same for rows of a benchmark that takes turns with others: ours alone.
+bench_profile_row() {
+  local bench_pipes=build/bench/perf-control,build/bench/perf-ack
+  rm -f "${bench_pipes%,*}" "${bench_pipes#*,}"
+  mkfifo "${bench_pipes%,*}" "${bench_pipes#*,}" || return 1
+  REPRISE_PERF="$bench_pipes" bench_profile "$1" "build/release/bench/bench_$2" --benchmark_filter="$3"
+  rm -f "${bench_pipes%,*}" "${bench_pipes#*,}"
+}
+
+# Where the time of rows goes that no limit or bare work explains.
+bench_profiles() {
+  local row
+  for row in small small_crc32; do bench_profile_row "warm_load-$row" load "^warm_load/$row/"; done
+  for row in given_rows_of_512_shapes given_bricks; do
+    bench_profile_row "save_2048_ranks_512_tensors-$row" plan_scale "/$row/"
+  done
+  bench_profile_row save_to_memory-small save '^save_to_memory/small/'
+  bench_profile_row diff-large verbs '^diff/large/'
+  bench_profile_row digest_of_files-bfloat16 verbs '^digest_of_files/bfloat16/'
+  for row in round_trips/twenty_tensors plans_only; do
+    bench_profile "${row//\//-}" build/release/bench/bench_round_trip --benchmark_filter="^$row/.*threads:2"
+  done
+  bench_profile all_scenarios build/release/reprise run scenarios --shard 1/8 --jobs "$jobs" --quiet
+  bench_profile a_tenth_of_all_pairs_of_layouts build/release/reprise search exhaust --shard 1/100 --jobs "$jobs" --quiet
+}
+
 # Runs all published benchmarks and writes a page under reports/bench. Python renders it; nothing
 # else here needs Python.
 bench_publish() {
@@ -120,6 +158,7 @@ bench_publish() {
   # All pairs are to take 5 minutes.
   bench_seconds build/bench/exhaust.json a_tenth_of_all_pairs_of_layouts 30 \
     build/release/reprise search exhaust --shard 1/10 --jobs "$jobs" --quiet || return 1
+  bench_profiles
   bench_beside_torch || return 1
   python3 tests/bench/publish.py build/bench reports/bench
 }

@@ -5,17 +5,22 @@
 #include <algorithm>
 #include <chrono>
 #include <fstream>
+#include <optional>
 #include <vector>
 
 #include "tests/bench/limit.hpp"
+#include "tests/bench/perf_record.hpp"
 
 namespace reprise::bench {
 namespace {
 
 constexpr int kTurns = 9;
 
-double seconds_of(const Work& work) {
+/// `recorded`: perf records the work, if it listens.
+double seconds_of(const Work& work, bool recorded = false) {
   if (work.prepare) work.prepare();
+  std::optional<PerfRecord> perf;
+  if (recorded) perf.emplace();
   const auto begin = std::chrono::steady_clock::now();
   work.run();
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -65,7 +70,7 @@ void measure(benchmark::State& state, const Row& row, const Work& ours, const Wo
   for (auto _ : state) {
     for (std::size_t n = 0; n < sides.size(); ++n) {
       const std::size_t side = ratios.size() % 2 == 0 ? n : sides.size() - 1 - n;
-      times[side].push_back(seconds_of(*sides[side]));
+      times[side].push_back(seconds_of(*sides[side], side == 0));
     }
     ratios.push_back(times.back().back() / times.front().back());
     state.SetIterationTime(times.front().back());

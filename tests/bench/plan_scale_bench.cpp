@@ -19,6 +19,7 @@
 #include "core/save/plan_fit.hpp"
 #include "core/save/planning.hpp"
 #include "core/seams/save_seams.hpp"
+#include "tests/bench/perf_record.hpp"
 
 namespace reprise {
 namespace {
@@ -169,6 +170,7 @@ GlobalPlan plan_saves(benchmark::State& state, const std::vector<Bytes>& wires, 
   for (auto _ : state) {
     made = {};
     const double before = mebibytes_now();
+    const bench::PerfRecord perf;
     const Timer timer;
     const auto plans = decode_local_plans(wires);
     GlobalPlan plan = global_plan(plans);

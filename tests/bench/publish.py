@@ -5,6 +5,8 @@ RESULTS holds Google Benchmark's JSON, one file per executable (save.json, ...),
 for each environment of PyTorch that took part. Writes OUT/<date>-<machine>.json and .md, and prints the page.
 Needs only Python; nothing that is built or measured needs it.
 
+RESULTS may hold NAME.profile, too: where the time of the row NAME went (time_shares.py); "/" in the row's name is "-" in NAME.
+
 Counters that the script reads: ours_GBps, limit_GBps, ratio, bare_ratio, aim (0: none), noise, peak_MiB, threads;
 seconds, bare_seconds, aim_seconds, items; items_per_second, aim_per_second (0: none); read_over_needed,
 aim_read_over_needed. The label of a row is "limit: WORDS; bare: WORDS", or one of the two.
@@ -18,15 +20,11 @@ import re
 import subprocess
 import sys
 
-# Reasons why a row misses its aim or is slower than PyTorch, where no bare work was measured with it or does not explain all
-# of it. The first entry whose pattern matches the row applies. The entries are written by hand for rows that were investigated.
+import time_shares
+
+# Reasons why a row is slower than PyTorch, which is not measured by the same run. The first entry whose pattern matches the
+# row applies. The entries are written by hand for rows that were investigated.
 REASONS = [
-    (r"^round_trips", "89 offers, 61 archives written and 178 read: a quarter is the allocator, 14 % the plan of each rank, 13 % the bytes around elements, 8 % .metadata"),
-    (r"^plans_only", "it makes four local plans, a global plan with its proof, a catalogue and four load plans, for which the aim leaves 20 us of a core"),
-    (r"^a_tenth", "each of some 11,000 pairs is a load by up to 8 ranks, of which every element is compared"),
-    (r"^all_scenarios", "two fifths are the judges, a quarter the engine, a tenth the training"),
-    (r"^warm_load/small", "beside the bare reads, .metadata with 10,000 tensors is parsed and planned for"),
-    (r"given_rows_of_512_shapes|given_bricks", "no two tensors are held alike, so each is ordered and proved by itself"),
     (r"^save .*no checksums", "ours is as fast as pwrite by two threads to the same tmpfs (save_to_memory/large), so nothing is left to gain"),
     (r"^until the job may go on", "both copy the whole state once, and go on"),
     (r"^load .*CRC-32 verified", "all records are read and their CRC-32 computed; torch checks none"),
@@ -36,7 +34,7 @@ BESIDE_AIM = 1.5  # times as fast as the peer, or as fast as the limit
 
 BY_HAND = "by hand: "
 ABOUT_REASONS = ("`by hand`: the reason is from a list kept by hand, written where a row was looked into, and not measured by "
-                 "this run; `not explained`: the list has none.")
+                 "this run; `not explained`: nothing says why.")
 ABOUT_BARE = ("`bare` makes only the system calls and passes over memory that the work can't do without. It was measured in this run, "
               "in turns with ours and the limit where there is one. The column has its share of the limit, or its time.")
 
@@ -96,16 +94,23 @@ def seconds(value):
     return f"{value * 1e3:.3g} ms" if value < 1 else f"{value:.2f} s"
 
 
-def reason(measured, *words):
-    """Returns what this run says about a row, if it does, and what the list says."""
+def by_hand(*words):
+    """Returns what the list says about a row."""
     text = " ".join(words)
-    by_hand = next((BY_HAND + why for pattern, why in REASONS if re.search(pattern, text)), "")
-    return "; ".join(filter(None, (measured, by_hand))) or "not explained"
+    return next((BY_HAND + why for pattern, why in REASONS if re.search(pattern, text)), "not explained")
 
 
-def row(what, ours, limit, ratio, aim, met, peak="", bare="", measured=""):
+def profile_of(what, profiles):
+    """Returns where the time of a row went: by the profile with its name, or with the longest beginning of it."""
+    names = [name for name in profiles if what.replace("/", "-").startswith(name)]
+    return profiles[max(names, key=len)] if names else ""
+
+
+def row(what, ours, limit, ratio, aim, met, peak="", bare="", measured="", profiles=None):
     """Returns the cells of a row. `measured` is what this run says about why the row misses its aim, if it does."""
-    why = reason(measured, what) if met == "missed" else ""
+    why = ""
+    if met == "missed":
+        why = "; ".join(filter(None, (measured, profile_of(what, profiles or {})))) or "not explained"
     return [what, ours, limit, ratio, bare, aim, met, peak, why]
 
 
@@ -118,7 +123,7 @@ def label_of(benchmark, part):
     return first_match(rf"(?:^|; ){part}: (.*?)(?:; bare: |$)", benchmark.get("label", ""), "")
 
 
-def rows_of(benchmark):
+def rows_of(benchmark, profiles):
     """Yields one row for each comparison of a benchmark with a limit or an aim."""
     if benchmark.get("run_type") != "iteration":
         return
@@ -136,7 +141,7 @@ def rows_of(benchmark):
             bare = number(benchmark["bare_ratio"])
             measured = f"bare has {bare} of the limit, ours {number(ratio / benchmark['bare_ratio'])} of bare"
         yield row(what, f"{number(benchmark['ours_GBps'])} GB/s", f"{number(benchmark['limit_GBps'])} GB/s: {label_of(benchmark, 'limit')}{threads}",
-                  number(ratio), f"{aim:g}" if aim else "", met, peak, bare, measured)
+                  number(ratio), f"{aim:g}" if aim else "", met, peak, bare, measured, profiles)
     if "read_over_needed" in benchmark:
         aim = benchmark["aim_read_over_needed"]
         met = "met" if benchmark["read_over_needed"] <= aim else "missed"
@@ -144,7 +149,7 @@ def rows_of(benchmark):
     if "aim_per_second" in benchmark:
         aim, rate = benchmark["aim_per_second"], benchmark["items_per_second"]
         met = "" if aim == 0 else "met" if rate >= aim else "missed"
-        yield row(what + ", 2 threads", f"{rate:,.0f} a second", "", "", f"at least {aim:,.0f}" if aim else "", met, peak)
+        yield row(what + ", 2 threads", f"{rate:,.0f} a second", "", "", f"at least {aim:,.0f}" if aim else "", met, peak, profiles=profiles)
     if "aim_seconds" in benchmark:
         aim, taken = benchmark["aim_seconds"], benchmark["seconds"]
         met = "met" if taken <= aim else "missed"
@@ -154,7 +159,7 @@ def rows_of(benchmark):
             measured = f"bare takes {bare}, ours {number(taken / benchmark['bare_seconds'])} times as long"
         if "items" in benchmark:
             what += f" ({benchmark['items']:,.0f} items)"
-        yield row(what, seconds(taken), "", "", f"at most {seconds(aim)}", met, peak, bare, measured)
+        yield row(what, seconds(taken), "", "", f"at most {seconds(aim)}", met, peak, bare, measured, profiles)
 
 
 def about_bare(benchmarks):
@@ -177,7 +182,7 @@ def beside_cells(entry):
     if "bytes" in entry:
         ours += f", {entry['bytes'] / entry['ours_s'] / 1e9:.2f} GB/s"
         theirs += f", {entry['bytes'] / entry['torch_s'] / 1e9:.2f} GB/s"
-    why = reason("", entry["what"], entry["ours"], entry["torch"]) if entry["ratio"] < BESIDE_AIM else ""
+    why = by_hand(entry["what"], entry["ours"], entry["torch"]) if entry["ratio"] < BESIDE_AIM else ""
     return [entry["what"], entry["ours"], ours, entry["torch"], theirs, number(entry["ratio"]), why]
 
 
@@ -185,15 +190,16 @@ def about_reasons(rows):
     return ["", ABOUT_REASONS] if any(BY_HAND in why or why == "not explained" for *_, why in rows) else []
 
 
-def page(about, benches, beside):
+def page(about, benches, beside, profiles):
     lines = [f"# Benchmarks of {about['date']}", ""]
     lines += [f"{about['cpu']}, {about['cores']} cores, {about['memory_GiB']} GiB, {about['kernel']}; tmpfs {about['tmpfs']}, disk {about['disk']};"]
     lines += [f"{about['compiler']}; commit {about['commit'][:12]}{' with changes' if about['dirty'] else ''}."]
     lines += [f"Load averages before the run: {about['load_before']}.", ""]
     lines += ["Made by `./dev bench --publish`. Each limit was measured in turns with ours, in the same process; rates are",
-              "of median times. `peak MiB` is by how much the process grew at most beyond what it held before."]
+              "of median times. `peak MiB` is by how much the process grew at most beyond what it held before. `of its time`: the",
+              "row ran once more, under `perf`, which says where the processors' time went."]
     for name, document in benches.items():
-        rows = [cells for benchmark in document["benchmarks"] for cells in rows_of(benchmark)]
+        rows = [cells for benchmark in document["benchmarks"] for cells in rows_of(benchmark, profiles)]
         lines += ["", f"## {name}", ""]
         lines += table(["what", "ours", "limit", "ratio", "bare", "aim", "", "peak MiB", "why"], rows)
         bare = about_bare(document["benchmarks"])
@@ -221,11 +227,13 @@ def main(results, out):
     found = {file.stem: json.loads(file.read_text()) for file in sorted(results.glob("*.json"))}
     benches = {name: document for name, document in found.items() if not name.startswith("beside_torch")}
     beside = [document for name, document in found.items() if name.startswith("beside_torch")]
+    texts = {file.stem: time_shares.words(file.read_text()) for file in sorted(results.glob("*.profile"))}
+    profiles = {name: text for name, text in texts.items() if text}
     about = {"date": datetime.date.today().isoformat(), **machine(results)}
     slug = slug_of(about)
     out.mkdir(parents=True, exist_ok=True)
-    lines = page(about, benches, beside)
-    whole = {"about": about, "benchmarks": {name: document["benchmarks"] for name, document in benches.items()}, "beside_torch": beside}
+    lines = page(about, benches, beside, profiles)
+    whole = {"about": about, "benchmarks": {name: document["benchmarks"] for name, document in benches.items()}, "beside_torch": beside, "profiles": profiles}
     (out / f"{about['date']}-{slug}.json").write_text(json.dumps(whole, indent=1) + "\n")
     (out / f"{about['date']}-{slug}.md").write_text("\n".join(lines) + "\n")
     print("\n".join(lines))

@@ -61,12 +61,21 @@ TEST_F(BenchPage, explains_a_missed_row_by_its_bare_work) {
   EXPECT_EQ(text.find("by hand"), std::string::npos);
 }
 
-TEST_F(BenchPage, adds_what_is_known_of_the_rest) {
+TEST_F(BenchPage, adds_where_the_time_of_a_missed_row_went) {
   write_row("load.json",
             R"("name": "warm_load/small", "ours_GBps": 2.0, "limit_GBps": 4.0, "ratio": 0.5,
                "bare_ratio": 0.625, "aim": 0.85, "label": "limit: a copy; bare: preadv")");
+  write("warm_load.profile", "    99.00%  reprise  [.] reprise::load\n");
+  write("warm_load-small.profile",
+        "    40.00%  reprise         [.] reprise::pickle::Machine::step\n"
+        "    20.25%  libc.so.6       [.] _int_malloc\n"
+        "    19.00%  [kernel]        [k] copy_page\n"
+        "    10.00%  libstdc++.so.6  [.] operator new\n"
+        "     1.00%  ld.so           [.] open_path\n");
   const std::string text = page();
-  EXPECT_NE(text.find("ours 0.80 of bare; by hand: beside the bare reads"), std::string::npos)
+  EXPECT_NE(text.find("ours 0.80 of bare; of its time, pickles 40 %, the allocator 30 %, "
+                      "the kernel 19 %, other 11 % |"),
+            std::string::npos)
       << text;
 }
 
@@ -79,10 +88,20 @@ TEST_F(BenchPage, explains_a_missed_time_by_its_bare_work) {
                   "bare takes 100 ms, ours 3.00 times as long |"));
 }
 
-TEST_F(BenchPage, says_which_reasons_are_kept_by_hand) {
+TEST_F(BenchPage, says_of_which_missed_row_nothing_is_known) {
   write_row("exhaust.json", R"("name": "all_scenarios", "seconds": 93, "aim_seconds": 45)");
   const std::string text = page();
-  EXPECT_NE(text.find("| missed |  | by hand: two fifths"), std::string::npos) << text;
+  EXPECT_NE(text.find("| missed |  | not explained |"), std::string::npos) << text;
+  EXPECT_NE(text.find("`not explained`: "), std::string::npos) << text;
+}
+
+TEST_F(BenchPage, says_which_reasons_are_kept_by_hand) {
+  write("beside_torch.json",
+        R"({"versions": {"torch": "2.15.0", "megatron_core": "", "python": "3.11"}, "not_run": [],
+            "rows": [{"row": "save", "what": "until the job may go on", "ours": "a", "torch": "b",
+                      "ours_s": 2, "torch_s": 2, "ratio": 1}]})");
+  const std::string text = page();
+  EXPECT_NE(text.find("| 1.00 | by hand: both copy"), std::string::npos) << text;
   EXPECT_NE(text.find("`by hand`: the reason is from a list"), std::string::npos) << text;
 }
 
