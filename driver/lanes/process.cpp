@@ -8,6 +8,7 @@
 
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstring>
@@ -53,12 +54,14 @@ std::atomic<Handler>& own_handler_of(int signal) {
 /// a child has these signals blocked, so it is another one that is waited for here, and not for
 /// long.
 extern "C" void pass_on(int signal) {
+  const int error = errno;
   const Handler handler = own_handler_of(signal).exchange(SIG_DFL);
   if (handler == SIG_DFL) is_ending = true;
   for (const auto& group : running_groups) {
     while (group == kStarting) ::poll(nullptr, 0, 1);
     if (const pid_t child = group; child > 0) ::kill(-child, SIGTERM);
   }
+  errno = error;
   if (handler != SIG_DFL) return handler(signal);
   std::signal(signal, SIG_DFL);
   std::raise(signal);
