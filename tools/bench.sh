@@ -103,15 +103,19 @@ bench_seconds() {
       name, end - begin, aim }' >"$file"
 }
 
-# bench_profile NAME COMMAND...: where the processors' time of a command goes, as build/bench/NAME.profile, for
-# the row NAME ("-" for "/") or those that begin with it. Without perf there is none.
+# bench_profile NAME COMMAND...: where the CPU time of a command goes, as build/bench/NAME.profile, for the row NAME
+# ("-" for "/"). There is none without perf, or where perf sees nothing of the kernel: its shares would be wrong.
 bench_profile() {
   local out="build/bench/$1"
   shift
   step "perf of $*"
-  perf record -q -F 499 -o "$out.perf" ${bench_pipes:+--delay=-1 --control="fifo:$bench_pipes"} -- "$@" >/dev/null 2>build/log/perf.log &&
-    perf report -i "$out.perf" --stdio --no-children -F overhead,dso,sym 2>/dev/null | grep -v '^#' >"$out.profile" ||
+  if ! perf record -q -F 499 -o "$out.perf" ${bench_pipes:+--delay=-1 --control="fifo:$bench_pipes"} -- "$@" >build/log/perf.log 2>&1; then
     say "    not run: $(tail -n 1 build/log/perf.log)"
+  elif perf evlist -i "$out.perf" | grep -q ':[A-Za-z]*u'; then
+    say "    not run: perf may not look into the kernel; run as root, or set kernel.perf_event_paranoid to 1"
+  else
+    perf report -i "$out.perf" --stdio --no-children -F overhead,dso,sym 2>/dev/null | grep -v '^#' >"$out.profile"
+  fi
   rm -f "$out.perf"
 }
 
@@ -124,14 +128,14 @@ bench_profile_row() {
   rm -f "${bench_pipes%,*}" "${bench_pipes#*,}"
 }
 
-# Where the time of rows goes that no limit or bare work explains.
+# Where the CPU time of rows goes that no limit or bare work explains.
 bench_profiles() {
   local row
   for row in small small_crc32; do bench_profile_row "warm_load-$row" load "^warm_load/$row/"; done
   for row in given_rows_of_512_shapes given_bricks; do
     bench_profile_row "save_2048_ranks_512_tensors-$row" plan_scale "/$row/"
   done
-  bench_profile_row save_to_memory-small save '^save_to_memory/small/'
+  for row in small small_again; do bench_profile_row "save_to_memory-$row" save "^save_to_memory/$row/"; done
   bench_profile_row diff-large verbs '^diff/large/'
   bench_profile_row digest_of_files-bfloat16 verbs '^digest_of_files/bfloat16/'
   for row in round_trips/twenty_tensors plans_only; do

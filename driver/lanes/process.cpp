@@ -13,6 +13,7 @@
 #include <csignal>
 #include <cstring>
 #include <thread>
+#include <utility>
 
 #include "driver/lanes/process_table.hpp"
 #include "reprise/error.hpp"
@@ -31,6 +32,9 @@ constexpr auto kGrace = std::chrono::seconds(3);
 /// outlive this program.
 std::array<std::atomic<pid_t>, 1024> running_groups = {};
 constexpr pid_t kStarting = -1;
+/// How long a signal waits for a child that is being started: a hung file system must not keep this
+/// program from ending.
+constexpr int kStartMs = 2000;
 static_assert(std::atomic<pid_t>::is_always_lock_free);
 
 using Handler = void (*)(int);
@@ -50,21 +54,26 @@ std::atomic<Handler>& own_handler_of(int signal) {
   return own_handlers.at(at);
 }
 
-/// A handler of this program is called once: the next signal ends the program. A thread that starts
-/// a child has these signals blocked, so it is another one that is waited for here, and not for
-/// long.
+/// A handler of this program is called once: the next signal ends the program. The thread that is
+/// starting a child has these signals blocked, so this handler only ever waits for another thread,
+/// and briefly.
 extern "C" void pass_on(int signal) {
   const int error = errno;
   const Handler handler = own_handler_of(signal).exchange(SIG_DFL);
   if (handler == SIG_DFL) is_ending = true;
   for (const auto& group : running_groups) {
-    while (group == kStarting) ::poll(nullptr, 0, 1);
+    for (int ms = 0; group == kStarting && ms < kStartMs; ++ms) ::poll(nullptr, 0, 1);
     if (const pid_t child = group; child > 0) ::kill(-child, SIGTERM);
   }
   errno = error;
   if (handler != SIG_DFL) return handler(signal);
   std::signal(signal, SIG_DFL);
+  sigset_t it;
+  sigemptyset(&it);
+  sigaddset(&it, signal);
+  ::pthread_sigmask(SIG_UNBLOCK, &it, nullptr);
   std::raise(signal);
+  ::_exit(128 + signal);  // process 1 of a container outlives a signal without a handler
 }
 
 void pass_on_at(int signal) {
@@ -112,21 +121,22 @@ class RunningGroup {
   RunningGroup(const RunningGroup&) = delete;
   RunningGroup& operator=(const RunningGroup&) = delete;
 
-  /// Until `started`, the thread must not allocate: the one that waits in `pass_on` may have been
-  /// interrupted while it did so.
-  void starts() {
+  /// Returns false if no place is free. Until `started`, the thread must not allocate: the one that
+  /// waits in `pass_on` may have been interrupted while allocating.
+  bool starts() {
     for (auto& group : running_groups) {
       pid_t unused = 0;
       if (!group.compare_exchange_strong(unused, kStarting)) continue;
       group_ = &group;
-      if (!is_ending) return;
+      if (!is_ending) return true;
       group = 0;
       while (true) ::pause();
     }
-    throw Error(Code::kIo, "can't start another process: " + std::to_string(running_groups.size()) +
-                               " are running already");
+    return false;
   }
   void started(pid_t child) { *group_ = child; }
+  /// The place belongs to another child from now on.
+  void did_not_start() { std::exchange(group_, nullptr)->store(0); }
 
  private:
   std::atomic<pid_t>* group_ = nullptr;
@@ -153,13 +163,14 @@ pid_t spawn(const std::vector<std::string>& arguments, const std::string& log,
   for (const auto& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
   pid_t child = 0;
-  int result = 0;
+  int result = EAGAIN;
   {
     const Blocked blocked;
     posix_spawnattr_setsigmask(&attributes, &blocked.before());
-    group.starts();
-    result = posix_spawnp(&child, argv[0], &files, &attributes, argv.data(), environ);
-    group.started(result == 0 ? child : 0);
+    if (group.starts()) {
+      result = posix_spawnp(&child, argv[0], &files, &attributes, argv.data(), environ);
+      result == 0 ? group.started(child) : group.did_not_start();
+    }
   }
   posix_spawn_file_actions_destroy(&files);
   posix_spawnattr_destroy(&attributes);

@@ -30,7 +30,7 @@ const Pipes* pipes() {
   return &opened;
 }
 
-/// Sends a command, and waits until perf has obeyed.
+/// Sends a command, and waits until perf has acknowledged it.
 void tell_perf(std::string_view command) {
   const Pipes* const perf = pipes();
   if (perf == nullptr) return;

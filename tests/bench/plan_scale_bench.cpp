@@ -7,7 +7,9 @@
 #include <time.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
+#include <utility>
 
 #include "core/adapters/local/solo_fabric.hpp"
 #include "core/adapters/posix/host_device.hpp"
@@ -170,12 +172,13 @@ GlobalPlan plan_saves(benchmark::State& state, const std::vector<Bytes>& wires, 
   for (auto _ : state) {
     made = {};
     const double before = mebibytes_now();
-    const bench::PerfRecord perf;
+    std::optional<bench::PerfRecord> perf(std::in_place);
     const Timer timer;
     const auto plans = decode_local_plans(wires);
     GlobalPlan plan = global_plan(plans);
     best = std::min(best, timer.seconds());
     state.SetIterationTime(timer.seconds());
+    perf.reset();
     mib = mebibytes_now() - before;
     items = items_of(plan);
     made = std::move(plan);

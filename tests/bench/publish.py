@@ -5,7 +5,7 @@ RESULTS holds Google Benchmark's JSON, one file per executable (save.json, ...),
 for each environment of PyTorch that took part. Writes OUT/<date>-<machine>.json and .md, and prints the page.
 Needs only Python; nothing that is built or measured needs it.
 
-RESULTS may hold NAME.profile, too: where the time of the row NAME went (time_shares.py); "/" in the row's name is "-" in NAME.
+RESULTS may hold NAME.profile, too: where the CPU time of the row NAME went (time_shares.py); "/" in the row's name is "-" in NAME.
 
 Counters that the script reads: ours_GBps, limit_GBps, ratio, bare_ratio, aim (0: none), noise, peak_MiB, threads;
 seconds, bare_seconds, aim_seconds, items; items_per_second, aim_per_second (0: none); read_over_needed,
@@ -22,8 +22,8 @@ import sys
 
 import time_shares
 
-# Reasons why a row is slower than PyTorch, which is not measured by the same run. The first entry whose pattern matches the
-# row applies. The entries are written by hand for rows that were investigated.
+# Why a row is slower than PyTorch; no run measures the reasons. The first entry whose pattern matches the row applies. The
+# entries are written by hand for rows that were investigated.
 REASONS = [
     (r"^save .*no checksums", "ours is as fast as pwrite by two threads to the same tmpfs (save_to_memory/large), so nothing is left to gain"),
     (r"^until the job may go on", "both copy the whole state once, and go on"),
@@ -101,9 +101,8 @@ def by_hand(*words):
 
 
 def profile_of(what, profiles):
-    """Returns where the time of a row went: by the profile with its name, or with the longest beginning of it."""
-    names = [name for name in profiles if what.replace("/", "-").startswith(name)]
-    return profiles[max(names, key=len)] if names else ""
+    """Returns where the CPU time of a row went, by the profile with its name; empty if there is none."""
+    return profiles.get(re.sub(r", 2 threads$| \([\d,]+ items\)$", "", what).replace("/", "-"), "")
 
 
 def row(what, ours, limit, ratio, aim, met, peak="", bare="", measured="", profiles=None):
@@ -136,12 +135,13 @@ def rows_of(benchmark, profiles):
         aim, ratio = benchmark.get("aim", 0), benchmark["ratio"]
         met = "" if aim == 0 else "met" if ratio >= aim else "missed"
         threads = f", {benchmark['threads']:.0f} threads" if benchmark.get("threads", 1) > 1 else ""
+        noise = f" (noise {benchmark['noise']:.0%})" if benchmark.get("noise", 0) > 0.15 else ""
         bare = measured = ""
         if "bare_ratio" in benchmark:
             bare = number(benchmark["bare_ratio"])
             measured = f"bare has {bare} of the limit, ours {number(ratio / benchmark['bare_ratio'])} of bare"
         yield row(what, f"{number(benchmark['ours_GBps'])} GB/s", f"{number(benchmark['limit_GBps'])} GB/s: {label_of(benchmark, 'limit')}{threads}",
-                  number(ratio), f"{aim:g}" if aim else "", met, peak, bare, measured, profiles)
+                  number(ratio) + noise, f"{aim:g}" if aim else "", met, peak, bare, measured, profiles)
     if "read_over_needed" in benchmark:
         aim = benchmark["aim_read_over_needed"]
         met = "met" if benchmark["read_over_needed"] <= aim else "missed"
@@ -196,8 +196,9 @@ def page(about, benches, beside, profiles):
     lines += [f"{about['compiler']}; commit {about['commit'][:12]}{' with changes' if about['dirty'] else ''}."]
     lines += [f"Load averages before the run: {about['load_before']}.", ""]
     lines += ["Made by `./dev bench --publish`. Each limit was measured in turns with ours, in the same process; rates are",
-              "of median times. `peak MiB` is by how much the process grew at most beyond what it held before. `of its time`: the",
-              "row ran once more, under `perf`, which says where the processors' time went."]
+              "of median times. `peak MiB` is by how much the process grew at most beyond what it held before. `noise` is how",
+              "far apart the middle half of the turns lay, where that is more than 15 %. `of its CPU time`: the row, or a sample of",
+              "the scenarios or pairs, ran once more under `perf`; shares are of functions themselves, without those that they call."]
     for name, document in benches.items():
         rows = [cells for benchmark in document["benchmarks"] for cells in rows_of(benchmark, profiles)]
         lines += ["", f"## {name}", ""]

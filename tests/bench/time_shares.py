@@ -1,21 +1,22 @@
-"""Where the processors' time of a benchmark went, from what `perf report` prints of it.
+"""Where the CPU time of a benchmark went, from what `perf report` prints of it.
 
 bench_profile (tools/bench.sh) runs a row again under perf and keeps the report as NAME.profile, a line for each function:
-its share, its library and its name. publish.py adds the shares by part of the program to the row that NAME stands for.
+its share, its library and its name. The share is of the function itself, without those that it calls. publish.py writes
+the shares of the program's parts beside the row that NAME stands for.
 """
 import re
 
-# The first part whose pattern is in "LIBRARY NAME" has the function. The program's floors are its namespaces.
+# A function belongs to the first part whose pattern is in "LIBRARY NAME". Namespaces tell the parts of the program apart.
 PARTS = [
     ("the kernel", r"^\[kernel|\[k\]"),
-    ("the allocator", r"_int_malloc|_int_free|\bmalloc|\bcfree|\bcalloc|\brealloc|operator (new|delete)|unlink_chunk|sysmalloc|systrim"),
+    ("the allocator", r"malloc|calloc|realloc|memalign|_int_free|cfree|\bfree\b|__libc_free|operator (new|delete)|unlink_chunk|systrim|arena"),
     ("copying, clearing and comparing memory", r"mem(move|cpy|set|cmp)"),
-    ("checksums and digests", r"^lib(crypto|z|isal|xxhash)|[Ss]ha256|[Cc]rc32"),
-    ("the scenario driver with its judges", r"reprise::(driver|reports|cli)::"),
-    ("the simulated world", r"reprise::sim::"),
+    ("checksums and digests", r"^lib(crypto|z|isal|xxhash)|[Ss]ha256|[Cc]rc32|[Dd]igest"),
+    ("the driver's own code", r"reprise::(driver|reports|cli)::"),
+    ("the simulated world's own code", r"reprise::sim::"),
     ("pickles", r"reprise::pickle::"),
     ("the benchmark itself", r"reprise::bench::|benchmark::"),
-    ("the engine", r"reprise::"),
+    ("the engine's own code", r"reprise::"),
     ("the standard libraries", r"^lib(c|m|stdc\+\+|gcc_s)\.so|\bstd::"),
 ]
 LEAST = 1.5  # per cent; smaller parts are added up as "other"
@@ -41,4 +42,4 @@ def words(report):
         return ""
     said = [f"{part} {share:.0f} %" for part, share in large.items()]
     rest = 100 - sum(large.values())
-    return "of its time, " + ", ".join(said + ([f"other {rest:.0f} %"] if rest >= 0.5 else []))
+    return "of its CPU time, " + ", ".join(said + ([f"other {rest:.0f} %"] if rest >= 0.5 else []))

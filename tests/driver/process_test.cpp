@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <fstream>
@@ -15,6 +16,7 @@
 #include "driver/lanes/process_lane.hpp"
 #include "driver/lanes/process_table.hpp"
 #include "driver/yaml/text_file.hpp"
+#include "reprise/error.hpp"
 #include "tests/contracts/temporary_directory.hpp"
 
 namespace reprise::driver {
@@ -59,11 +61,36 @@ TEST(Process, a_signal_right_after_the_start_ends_the_child_too) {
   std::signal(SIGTERM, SIG_DFL);
 }
 
+TEST(Process, a_child_that_cannot_start_takes_no_other_childs_place) {
+  std::atomic<bool> done = false;
+  std::vector<std::thread> failing;
+  for (int thread = 0; thread < 2; ++thread) {
+    failing.emplace_back([&] {
+      while (!done) EXPECT_THROW(run_process({"/no/such"}, "/dev/null", {}), Error);
+    });
+  }
+  // A child whose place was taken away is not sent the signal, and runs until its deadline.
+  bool timed_out = false;
+  for (int turn = 0; turn < 50 && !timed_out; ++turn) {
+    std::signal(SIGINT, note_it);
+    timed_out =
+        run_process({"sh", "-c", "kill -INT $PPID; exec sleep 60"}, "/dev/null", {.deadline_s = 20})
+            .timed_out;
+  }
+  EXPECT_FALSE(timed_out);
+  done = true;
+  for (auto& thread : failing) thread.join();
+  std::signal(SIGINT, SIG_DFL);
+  std::signal(SIGTERM, SIG_DFL);
+}
+
 /// Starts four children at a time, which run until they are killed; `word` is in their command
 /// lines.
 [[noreturn]] void start_four(const std::string& word) {
   for (int thread = 0; thread < 4; ++thread) {
-    std::thread([word] { run_process({"tail", "-f", word}, word, {.deadline_s = 50}); }).detach();
+    std::thread([word] {
+      run_process({"tail", "-f", word}, "/dev/null", {.deadline_s = 50});
+    }).detach();
   }
   while (true) ::pause();
 }
@@ -71,7 +98,7 @@ TEST(Process, a_signal_right_after_the_start_ends_the_child_too) {
 TEST(Process, a_signal_that_ends_the_program_leaves_no_child_behind) {
   const contracts::TemporaryDirectory directory;
   const std::string word = directory.path() + "/log";
-  std::ofstream(word) << "up";
+  std::ofstream(word).close();
   for (int turn = 0; turn < 100; ++turn) {
     const pid_t program = ::fork();
     ASSERT_GE(program, 0);

@@ -88,6 +88,10 @@ std::int64_t loaded_step(const std::string& directory) {
 bool killed_in(const std::function<void()>& body,
                const std::function<void(pid_t)>& meanwhile = {}) {
   const pid_t child = ::fork();
+  if (child < 0) {
+    ADD_FAILURE() << "fork failed";
+    return false;
+  }
   if (child == 0) {
     try {
       body();
@@ -205,8 +209,8 @@ bool is_unfinished(const std::string& directory) {
 }
 
 /// Runs one process after another. Each process saves one step after another until the test kills
-/// it, at a random time after a random number of saves. It tells through a pipe when it has begun
-/// and what it has saved: on a busy machine the time alone says neither.
+/// it, at a random time after a random number of saves. The process reports through a pipe when it
+/// has begun and what it has saved: on a busy machine the time alone says neither.
 TEST(Kills, from_outside_at_any_time_lose_nothing_committed__2_ranks) {
   const TemporaryDirectory directory;
   const auto start = std::chrono::steady_clock::now();

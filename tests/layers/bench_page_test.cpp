@@ -73,7 +73,7 @@ TEST_F(BenchPage, adds_where_the_time_of_a_missed_row_went) {
         "    10.00%  libstdc++.so.6  [.] operator new\n"
         "     1.00%  ld.so           [.] open_path\n");
   const std::string text = page();
-  EXPECT_NE(text.find("ours 0.80 of bare; of its time, pickles 40 %, the allocator 30 %, "
+  EXPECT_NE(text.find("ours 0.80 of bare; of its CPU time, pickles 40 %, the allocator 30 %, "
                       "the kernel 19 %, other 11 % |"),
             std::string::npos)
       << text;
