@@ -32,8 +32,8 @@ constexpr auto kGrace = std::chrono::seconds(3);
 /// outlive this program.
 std::array<std::atomic<pid_t>, 1024> running_groups = {};
 constexpr pid_t kStarting = -1;
-/// How long a signal waits for a child that is being started: a hung file system must not keep this
-/// program from ending.
+/// A signal waits this long for a child that is being started, because a hung file system must not
+/// keep this program from ending.
 constexpr int kStartMs = 2000;
 static_assert(std::atomic<pid_t>::is_always_lock_free);
 

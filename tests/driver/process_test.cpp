@@ -26,10 +26,25 @@ volatile std::sig_atomic_t noted = 0;
 
 extern "C" void note_it(int /*signal*/) { noted = 1; }
 
+/// Notes SIGINT until it is destroyed, when the signals that run_process forwards are as usual
+/// again.
+class Noting {
+ public:
+  Noting() {
+    noted = 0;
+    std::signal(SIGINT, note_it);
+  }
+  ~Noting() {
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, SIG_DFL);
+  }
+  Noting(const Noting&) = delete;
+  Noting& operator=(const Noting&) = delete;
+};
+
 TEST(Process, a_signal_ends_the_child_and_then_runs_the_programs_handler) {
   const contracts::TemporaryDirectory directory;
   const std::string log = directory.path() + "/log";
-  std::signal(SIGINT, note_it);
+  const Noting noting;
   std::thread sender([&log] {
     while (text_of(log).empty()) std::this_thread::sleep_for(std::chrono::milliseconds(5));
     ::kill(::getpid(), SIGINT);
@@ -41,27 +56,23 @@ TEST(Process, a_signal_ends_the_child_and_then_runs_the_programs_handler) {
   EXPECT_FALSE(end.timed_out);
   EXPECT_EQ(noted, 1);
   EXPECT_EXIT(std::raise(SIGINT), testing::KilledBySignal(SIGINT), "");
-  std::signal(SIGINT, SIG_DFL);
-  std::signal(SIGTERM, SIG_DFL);
 }
 
 // The child sends the signal at once, often before this program knows the child's process id.
 TEST(Process, a_signal_right_after_the_start_ends_the_child_too) {
   const contracts::TemporaryDirectory directory;
   for (int turn = 0; turn < 100; ++turn) {
-    noted = 0;
-    std::signal(SIGINT, note_it);
+    const Noting noting;
     const ProcessEnd end = run_process({"sh", "-c", "kill -INT $PPID; exec sleep 60"},
                                        directory.path() + "/log", {.deadline_s = 50});
     ASSERT_EQ(end.exit_code, 128 + SIGTERM);
     ASSERT_FALSE(end.timed_out);
     ASSERT_EQ(noted, 1);
   }
-  std::signal(SIGINT, SIG_DFL);
-  std::signal(SIGTERM, SIG_DFL);
 }
 
 TEST(Process, a_child_that_cannot_start_takes_no_other_childs_place) {
+  const Noting noting;
   std::atomic<bool> done = false;
   std::vector<std::thread> failing;
   for (int thread = 0; thread < 2; ++thread) {
@@ -72,7 +83,7 @@ TEST(Process, a_child_that_cannot_start_takes_no_other_childs_place) {
   // A child whose place was taken away is not sent the signal, and runs until its deadline.
   bool timed_out = false;
   for (int turn = 0; turn < 50 && !timed_out; ++turn) {
-    std::signal(SIGINT, note_it);
+    std::signal(SIGINT, note_it);  // a handler is called once
     timed_out =
         run_process({"sh", "-c", "kill -INT $PPID; exec sleep 60"}, "/dev/null", {.deadline_s = 20})
             .timed_out;
@@ -80,8 +91,6 @@ TEST(Process, a_child_that_cannot_start_takes_no_other_childs_place) {
   EXPECT_FALSE(timed_out);
   done = true;
   for (auto& thread : failing) thread.join();
-  std::signal(SIGINT, SIG_DFL);
-  std::signal(SIGTERM, SIG_DFL);
 }
 
 /// Starts four children at a time, which run until they are killed; `word` is in their command

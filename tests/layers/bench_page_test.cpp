@@ -79,6 +79,13 @@ TEST_F(BenchPage, adds_where_the_time_of_a_missed_row_went) {
       << text;
 }
 
+TEST_F(BenchPage, gives_no_row_the_profile_of_another) {
+  write("warm_load-small.profile", "    99.00%  reprise  [.] reprise::load\n");
+  write_row("load.json", R"("name": "warm_load/small_crc32", "ours_GBps": 2.0, "limit_GBps": 4.0,
+                            "ratio": 0.5, "aim": 0.85, "label": "limit: a copy")");
+  EXPECT_NE(page().find("| missed |  | not explained |"), std::string::npos);
+}
+
 TEST_F(BenchPage, explains_a_missed_time_by_its_bare_work) {
   write_row("plan_scale.json",
             R"("name": "given", "seconds": 0.3, "bare_seconds": 0.1, "aim_seconds": 0.25,
